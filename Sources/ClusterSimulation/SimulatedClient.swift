@@ -5,6 +5,10 @@ import PresenceWire
 struct SimulatedClient {
     static let devicesPerUser = 2
     static let platforms = ["ios", "web"]
+    /// Events that a client reads and that change nothing here.
+    static let ignoredEvents: [String] =
+        ["onConnected", "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired"]
+        + RelationshipNotice.Event.allCases.map { "\($0.name)" }
 
     /// The open stream.
     struct Stream {

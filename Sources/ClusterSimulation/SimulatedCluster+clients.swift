@@ -237,7 +237,6 @@ extension SimulatedCluster {
             33, client, payload.count,
             "user-\(clients[client].user) device \(clients[client].device) reads \(String(decoding: payload, as: UTF8.self))")
         switch event.name {
-        case "onConnected": break
         case "onUserStatusChanged": for status in event.data["userStatusList"]?.elements ?? [] { receive(status, client) }
         case "onSubscriptionSyncCompleted":
             clients[client].isSynced = true
@@ -245,7 +244,7 @@ extension SimulatedCluster {
             noteReachSynced(client)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
-        case "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
+        case let name where SimulatedClient.ignoredEvents.contains(String(name)): break
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

@@ -103,9 +103,8 @@ public struct SimulatedCluster {
         public var policyChanges = 0
         /// Removed users, counted at each node that kept them.
         public var removals = 0
-        /// Logins of devices that vendor push reaches, and users that only such a device kept ONLINE at the end.
-        public var reachableLogins = 0
-        public var onlineByPush = 0
+        public var push = PushCounts()
+        public var chain = ChainCounts()
 
         public init() {}
 
@@ -128,8 +127,8 @@ public struct SimulatedCluster {
             left.kicks += right.kicks
             left.policyChanges += right.policyChanges
             left.removals += right.removals
-            left.reachableLogins += right.reachableLogins
-            left.onlineByPush += right.onlineByPush
+            left.push += right.push
+            left.chain += right.chain
         }
     }
 
@@ -179,11 +178,12 @@ public struct SimulatedCluster {
         if violation == nil { twice { $0.checkViews() } }
         rest(Self.restMilliseconds)
         if violation == nil { twice { $0.checkRest() } }
+        if violation == nil, truth.chain.isUsed { ChainChecks.finish(&self) }
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }
-            counts.relayed += Int(statistics.relaysForwarded)
-            counts.relaysFetched += Int(statistics.relaysFetched)
+            counts.relayed += Int(statistics.relays.forwarded)
+            counts.relaysFetched += Int(statistics.relays.fetched)
             counts.viewDifferences += Int(statistics.viewDigestDifferences)
         }
     }
@@ -317,5 +317,17 @@ public struct KickCounts: Equatable, Sendable {
         left.acknowledged += right.acknowledged
         left.streamsEnded += right.streamsEnded
         left.tokensRefused += right.tokensRefused
+    }
+}
+
+/// Counts of devices that vendor push reaches.
+public struct PushCounts: Equatable, Sendable {
+    public var logins = 0
+    /// Users that only such a device kept ONLINE at the end.
+    public var onlineUsers = 0
+
+    public static func += (left: inout PushCounts, right: PushCounts) {
+        left.logins += right.logins
+        left.onlineUsers += right.onlineUsers
     }
 }

@@ -107,6 +107,39 @@ import Testing
         }
     }
 
+    @Test("A request that meets an approval of an earlier one is in both lists") mutating func requestMeetsApproval() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        add(ben, by: ann)
+        cluster.losing = [(0, 1), (1, 0)]
+        cluster.call(.chain(.respond(user(ann), .accept(remark: "", isTwoWay: true))), by: ben, on: 1)
+        // The second request is newer than the approval, and both commands leave at once.
+        cluster.setStatus(ann, "later", on: 0)
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
+        restoreLinks()
+        cluster.advance(.seconds(2))
+        for (name, friend) in [(ann, ben), (ben, ann)] {
+            #expect(list(.friend, of: name) == [friend])
+            #expect(list(.chainOutbox, of: name) == [])
+        }
+        #expect(list(.pendencyOut, of: ann) == [ben])
+        #expect(list(.pendencyIn, of: ben) == [ann])
+    }
+
+    @Test("A two-way deletion removes both sides of a friend whom an older addition brings") mutating func olderAddition() {
+        let carl = cluster.user(ownedBy: 2)
+        add(ben, by: ann)
+        #expect(decide(.delete([user(ann)], isTwoWay: false), by: ben) == 0)
+        cluster.losing = [(0, 1), (1, 0)]
+        cluster.call(.chain(.add(user(ann), SentRequest(addTime: 0), isTwoWay: true)), by: ben, on: 1)
+        cluster.advance(.milliseconds(300))
+        cluster.call(.chain(.delete([user(ben)], isTwoWay: true)), by: ann, on: 0)
+        #expect(add(carl, by: ben, on: 2) == 0)
+        restoreLinks()
+        cluster.advance(.seconds(3))
+        #expect(list(.friend, of: ann) == [])
+        #expect(list(.friend, of: ben) == [carl])
+    }
+
     @Test("Nobody can add a user who forbids it (30516)") mutating func forbidden() {
         set(#"{"profile.defaultAllowType":"deny"}"#)
         #expect(add(ben, by: ann) == 30_516)
@@ -151,6 +184,37 @@ import Testing
         #expect(code(cluster.lastAnswer(on: 0)) == 30_008)
     }
 
+    @Test("A decision that nobody has answered for a day ends as refused, and the pair is free again (R5)") mutating func expiry() {
+        func chain() -> NodeStatistics.Chain { cluster.processes[0].node.statistics.chain }
+        cluster.losing = [(1, 0)]
+        let pair = ChainPair(user: user(ann), other: user(ben))
+        cluster.processes[0].node.inherit(.add(SentRequest(addTime: 0), isTwoWay: true), of: pair, begunBefore: 86_399_000, at: cluster.now)
+        cluster.advance(.milliseconds(900))
+        #expect(chain().openCount == 1 && chain().oldest > .seconds(86_399))
+        cluster.advance(.milliseconds(700))
+        #expect(chain() == NodeStatistics.Chain(openCount: 0, oldest: .zero, expired: 1, refused: 0))
+        #expect(list(.chainOutbox, of: ann) == [] && list(.friend, of: ann) == [])
+        cluster.losing = []
+        cluster.unlink(1, 0)
+        cluster.link(1, 0)
+        cluster.advance(.seconds(1))
+        #expect(add(ben, by: ann) == 0)
+    }
+
+    @Test("A node with too many open decisions refuses the next call with 50002, and counts it") mutating func overload() {
+        var settings = CoreSettings()
+        settings.callsMax = 4
+        cluster = TestCluster(nodes: 3, settings: settings)
+        cluster.losing = [(1, 0)]
+        for number in 0..<2 {
+            let call = ChainCall.add(user(cluster.user(ownedBy: 1, number: number)), SentRequest(addTime: 0), isTwoWay: true)
+            cluster.call(.chain(call), by: ann, on: 0)
+        }
+        #expect(decide(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true), by: ann, on: 2) == nil)
+        #expect(cluster.lastAnswer(on: 2) == .refused(.overloaded))
+        #expect(cluster.processes[0].node.statistics.chain.refused == 1)
+    }
+
     @Test("The friend list is read by pages, and by its changes since a sequence (P9)") mutating func reading() throws {
         let friends = (0..<5).map { cluster.user(ownedBy: 2, number: $0) }.sorted()
         for name in friends { #expect(add(name, by: ann) == 0) }
@@ -168,6 +232,13 @@ import Testing
         #expect(try read(FriendQuery(since: "unknown"))["isFull"] == .bool(true))
     }
 
+    /// Ends the loss of messages between the owners. Each side opens another connection.
+    private mutating func restoreLinks() {
+        cluster.losing = []
+        cluster.link(0, 1)
+        cluster.link(1, 0)
+    }
+
     private mutating func read(_ query: FriendQuery) throws -> JSONValue {
         guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
         return try JSONReader.read(json)
@@ -178,5 +249,17 @@ extension Owner {
     /// The live keys of a user's list here, as owner or replica.
     fileprivate func live(_ kind: Row.Kind, of user: UserID) -> [String] {
         index(ofKnown: user).map { users[$0].list(kind).entries.filter { !$0.isRemoved }.map(\.key) } ?? []
+    }
+}
+
+extension Node {
+    /// Goes on with a decision that an earlier owner has begun.
+    fileprivate mutating func inherit(_ command: ChainCommand, of pair: ChainPair, begunBefore age: Milliseconds, at now: Now) {
+        let version = machines.owner.clock.next(at: now.wall)
+        let row = OutboxCommand(command, version: version, begunAt: now.wall - age)
+        let user = machines.owner.index(of: pair.user)
+        machines.owner.write(
+            [.set(row, String(pair.other.id))], of: user, decidedAt: version, at: now, into: &machines.cluster.outbox)
+        machines.chain.reopen(pair, machines.owner, at: now)
     }
 }

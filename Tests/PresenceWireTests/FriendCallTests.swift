@@ -35,7 +35,8 @@ import Testing
     private static let user = UserID(app: "default", id: "ann")
 
     private static let calls: [FriendCall] = [
-        .requests(RequestQuery()), .requests(RequestQuery(kind: .sent, since: String(repeating: "x", count: 64), after: 1, limit: 1)),
+        .blocked(after: nil, limit: 1), .requests(RequestQuery()),
+        .requests(RequestQuery(kind: .sent, since: String(repeating: "x", count: 64), after: 1, limit: 1)),
         .deleteRequests([user], .received), .readRequests(upTo: Limits.times.upperBound), .modifyFriend(user, change),
         .modifyFriend(user, FriendChange()), .createGroups((0..<32).map { "g\($0)" }, users: [user]),
         .deleteGroups([String(repeating: "x", count: 30)]), .renameGroup("old", to: "new"), .groups(nil), .groups([]),
@@ -70,9 +71,26 @@ import Testing
         #expect(answer == .friendCalled(result))
     }
 
+    @Test("A refusal of any length is read, with as much of its text as fits") func refusals() {
+        let long = String(repeating: "name, ", count: 2_000) + "é"
+        for detail in ["", "short", String(long.prefix(Limits.detailBytesMax)), long, String(repeating: "é", count: 5_000)] {
+            var wire = WireWriter()
+            wire.answer(.refused(Refusal(code: 6017, detail: detail)))
+            let answer = wire.bytes.withUnsafeBytes { bytes in
+                var reader = WireReader(bytes)
+                return try? reader.answer()
+            }
+            guard case .refused(let refusal) = answer else {
+                Issue.record("\(detail.utf8.count) bytes are not read")
+                continue
+            }
+            #expect(detail.hasPrefix(refusal.detail) && refusal.detail.utf8.count >= min(detail.utf8.count, Limits.detailBytesMax - 1))
+        }
+    }
+
     @Test("Only calls that change something wait for two disks") func durability() {
         let reads = Self.calls.filter { !OwnerOperation.friendCall($0).isDurable }
-        #expect(reads.count == 4)
+        #expect(reads.count == 5)
         #expect(OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .friendCalled(FriendCallResult())))
         #expect(!OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .done))
     }

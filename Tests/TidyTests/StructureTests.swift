@@ -15,14 +15,14 @@ import Testing
     static let booleansMax = 3
 
     static let linesExceptions = [
-        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_935, "PresenceClient.PresenceClient": 609,
+        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_932, "PresenceClient.PresenceClient": 609,
         "PresenceCore.Membership": 674,
     ]
     static let propertiesExceptions = [
         "ClusterSimulation.SimulatedCluster": 22,
         "HTTP2.HTTP1ServerConnection": 25, "HTTP2.HTTP2Session": 34, "HTTP2.HTTP2Stream": 27,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
-        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 34,
+        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 32,
         "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 24, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
     ]
     static let booleansExceptions = [

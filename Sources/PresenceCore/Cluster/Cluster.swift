@@ -58,7 +58,7 @@ public struct Cluster {
     func owner(of user: UserID) -> PeerIndex { ownership.owner(of: user) }
 
     /// Whether this node decides about a user now.
-    func decides(_ user: UserID) -> Bool { ownership.decides(user.slot) }
+    package func decides(_ user: UserID) -> Bool { ownership.decides(user.slot) }
 
     /// Whether this node decides about `user` now. Otherwise it tells `peer` to retry.
     mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {

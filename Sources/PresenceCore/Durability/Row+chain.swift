@@ -186,3 +186,14 @@ extension Profile: RowFact {
         }
     }
 }
+
+extension Row {
+    /// The key of a tombstone that marks a list: an older row was written since. A client that holds an earlier sequence would miss that row
+    /// among the changes, and reads the whole list.
+    static let lateMark = ""
+}
+
+extension Row.Kind {
+    /// Whether clients synchronize the list of this kind by its sequence.
+    var hasSequence: Bool { self == .friend || self == .pendencyIn || self == .pendencyOut }
+}

@@ -53,6 +53,7 @@ extension Row {
         case .profile, .pendencyRead: if !key.isEmpty { throw RowError(self, "the key is not empty") }
         case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
         case .friend, .pendencyOut, .pendencyIn, .blocked, .chainOutbox, .profileSubscription:
+            if key == Row.lateMark, value == nil, kind.hasSequence { return }
             if !Limits.isValidName(key) { throw RowError(self, "the key is not a user's ID") }
         case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
         }

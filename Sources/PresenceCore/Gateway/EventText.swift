@@ -51,6 +51,28 @@ public enum EventText {
         }
     }
 
+    /// An event of the relationship chain.
+    public static func relationship(_ notice: RelationshipNotice, id position: Milliseconds) -> [UInt8] {
+        var json = JSONWriter(reserving: 256 + notice.data.count)
+        json.raw("event: ")
+        json.raw(notice.event.name)
+        json.raw("\nid: ")
+        json.integer(position)
+        json.raw("\ndata: ")
+        if notice.event == .state {
+            json.object { json in
+                json.member("friendSeq", notice.state.sequence(of: .friends))
+                json.member("pendencySeq", notice.state.sequence(of: .requests))
+                json.member("unreadCnt", Int64(notice.state.unreadCount))
+                json.member("profileVersion", notice.state.profile)
+            }
+        } else {
+            json.value(notice.data)
+        }
+        json.raw("\n\n")
+        return json.bytes
+    }
+
     /// `onSubscriptionExpired`: the client is pushed no more records of these users.
     public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in

@@ -24,6 +24,7 @@ public struct Gateway: ~Copyable {
     private let node: NodeID
     private var watches = WatchIndex()
     private var sessions = SessionTable()
+    private var relationships = Relationships()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?
     /// The time up to which the records of this node are complete; the `id` of each event.
@@ -91,6 +92,7 @@ public struct Gateway: ~Copyable {
         output.toNode.append(.close(Detach(session: id, user: watches.user(at: user), cause: cause, silence: silence)))
         let followed = unfollowAll(by: index)
         watches.removeSession(index, of: user)
+        if watches.sessions(of: user).isEmpty { relationships.remove(user) }
         sessions.close(index)
         // Another session may get the index before the output is taken.
         output.remove(index)
@@ -103,6 +105,10 @@ public struct Gateway: ~Copyable {
     /// The queue of the stream has room again: the session is pushed the newest record of each user that changed meanwhile.
     public mutating func unblock(_ index: SessionIndex) {
         guard sessions.unblock(index) else { return }
+        if sessions[index].owesRelationship {
+            sessions[index].owesRelationship = false
+            push(RelationshipNotice(.state, relationships.state(of: sessions[index].user)), to: index)
+        }
         pushPending(index)
         completeSync(index)
         sessions[index].releasePosition()
@@ -249,10 +255,17 @@ public struct Gateway: ~Copyable {
         // An outdated list lacks the users that a newer change has named.
         if isOutdated { list.mayBeIncomplete = true }
         watches.raiseListVersion(of: user, to: list.version)
+        let notices = isOutdated ? [] : relationships.take(list.notices, of: user)
         for session in openSessions(of: user) {
+            let isLogin = list.isWhole && !sessions[session].hasList
             // A session without a list takes an older one: the owner that sent the newer change may have died with its list.
             if !isOutdated || !sessions[session].hasList { apply(list, to: session) }
             if list.isWhole, sessions.receiveList(session) { output.attached.append(session) }
+            if isLogin {
+                push(RelationshipNotice(.state, relationships.state(of: user)), to: session)
+            } else if sessions[session].hasList {
+                for notice in notices { push(notice, to: session) }
+            }
             completeSync(session)
         }
     }
@@ -462,6 +475,13 @@ public struct Gateway: ~Copyable {
     private mutating func push(_ event: [UInt8], to session: SessionIndex) {
         output.push(output.add(event), to: session)
         counters.eventsPushed += 1
+    }
+
+    /// Pushes an event of the relationship chain. While the queue is full, the newest state replaces all of them.
+    private mutating func push(_ notice: RelationshipNotice, to session: SessionIndex) {
+        guard policies.policy(of: watches.user(at: sessions[session].user)).chain.isEnabled else { return }
+        guard !sessions[session].isBlocked else { return sessions[session].owesRelationship = true }
+        push(EventText.relationship(notice, id: position(of: session)), to: session)
     }
 
     /// Pushes one record that was encoded before.

@@ -33,6 +33,8 @@ struct SessionTable: ~Copyable {
         fileprivate(set) var flow = Flow.open
         /// The subscription types of the list, one bit each. When the login is complete, an event is pushed for each.
         private var typesMask: UInt8 = 0
+        /// Whether events of the relationship chain were left out because the queue was full.
+        var owesRelationship = false
         var resume: ResumePosition
         var backlog = Backlog()
 

@@ -38,6 +38,30 @@ public struct NodeStatistics: Equatable, Sendable {
         public let rowsRefused: UInt64
     }
 
+    /// Records that travel through other nodes.
+    public struct Relays: Equatable, Sendable {
+        /// Records sent together with targets to which the receiver forwards them.
+        public let sent: UInt64
+        /// Records forwarded for another node.
+        public let forwarded: UInt64
+        /// Targets to which a record could not be forwarded.
+        public let dropped: UInt64
+        /// Records requested from their owner because no relay had forwarded them.
+        public let fetched: UInt64
+    }
+
+    /// The open decisions of the relationship chain.
+    public struct Chain: Equatable, Sendable {
+        /// Decisions of users of this node that have not ended.
+        public let openCount: Int
+        /// The age of the oldest of them.
+        public let oldest: Duration
+        /// Decisions that ended without an answer of the other user's owner.
+        public let expired: UInt64
+        /// Calls refused because too many were open (50002).
+        public let refused: UInt64
+    }
+
     public let logins: UInt64
     public let logouts: UInt64
     public let sessionsDisconnected: UInt64
@@ -51,6 +75,8 @@ public struct NodeStatistics: Equatable, Sendable {
     /// Changes whose answers wait for disks.
     public let writesWaiting: Int
     public let repair: Repair
+    public let relays: Relays
+    public let chain: Chain
     public let condition: Condition
     public let evictions: UInt64
     /// Expired tombstones of subscriptions, of users owned here or kept for others.
@@ -74,16 +100,8 @@ public struct NodeStatistics: Equatable, Sendable {
     public let viewDigestsSent: UInt64
     /// Ranges of other nodes' view digests that differed from those here.
     public let viewDigestDifferences: UInt64
-    /// Records sent together with targets to which the receiver forwards them.
-    public let relaysSent: UInt64
-    /// Records forwarded for another node.
-    public let relaysForwarded: UInt64
-    /// Targets to which a record could not be forwarded.
-    public let relaysDropped: UInt64
     /// Messages about users for whom this node is not active yet.
     public let messagesPostponed: Int
-    /// Records requested from their owner because no relay had forwarded them.
-    public let relaysFetched: UInt64
     /// Calls refused by a rate limit (7008).
     public let callsRateLimited: UInt64
     /// Users with a kick that still counts.
@@ -96,6 +114,18 @@ public struct NodeStatistics: Equatable, Sendable {
 extension ReplicaRepair {
     fileprivate var statistics: NodeStatistics.Repair {
         NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: rowsRefusedCount)
+    }
+}
+
+extension Chain {
+    fileprivate var statistics: NodeStatistics.Chain {
+        NodeStatistics.Chain(openCount: openCount, oldest: oldest, expired: expiredCount, refused: refusedCount)
+    }
+}
+
+extension RelayTree {
+    fileprivate var statistics: NodeStatistics.Relays {
+        NodeStatistics.Relays(sent: counters.sent, forwarded: counters.forwarded, dropped: counters.dropped, fetched: counters.fetched)
     }
 }
 
@@ -112,16 +142,14 @@ extension Machines {
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            repair: repair.statistics, condition: condition,
+            repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics, condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
             replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
-            viewDigestDifferences: edge.comparison.differences, relaysSent: edge.relays.counters.sent,
-            relaysForwarded: edge.relays.counters.forwarded, relaysDropped: edge.relays.counters.dropped,
-            messagesPostponed: reports.postponed.count, relaysFetched: edge.relays.counters.fetched,
-            callsRateLimited: calls.rates.refusedCount,
+            viewDigestDifferences: edge.comparison.differences,
+            messagesPostponed: reports.postponed.count, callsRateLimited: calls.rates.refusedCount,
             kicks: facts.kicks.count, policies: owner.policies.apps.count,
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
                 let counters = cluster.links[peer].counters

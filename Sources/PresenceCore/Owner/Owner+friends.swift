@@ -16,7 +16,9 @@ extension Owner {
         let user = index(ofKnown: id)
         var listUpdate = ListUpdate(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
         listUpdate.mayBeIncomplete = listsMayBeIncomplete
+        listUpdate.notices = [RelationshipNotice(.state, user.map { users[$0].relationship } ?? RelationshipState())]
         guard let user else { return listUpdate }
+        listUpdate.version = max(listUpdate.version, users[user].lists.version)
         listUpdate.listHash = users[user].listHash
         if listsMayBeIncomplete {
             listUpdate.removed = droppedTargets(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user)

@@ -86,57 +86,115 @@ extension OpenAPI {
     ]
 
     /// All events of the stream.
-    static let streamEvents: [StreamEvent] = [
+    static let streamEvents: [StreamEvent] =
+        [
+            StreamEvent(
+                name: "onConnected", summary: "Always first.",
+                data: Schema.object([
+                    Schema.required("sessionID", ["type": "string", "pattern": "^[0-9a-f]{24}$"]),
+                    Schema.required("userID", Schema.reference("UserID")), Schema.required("node", Schema.string),
+                    Schema.required("heartbeatInterval", Schema.described(Schema.integer, "Seconds.")),
+                    Schema.required(
+                        "heartbeatTimeout",
+                        Schema.described(Schema.integer, "Seconds without a sign of life after which the session is disconnected.")),
+                    Schema.required("serverTime", Schema.time),
+                ])),
+            StreamEvent(
+                name: "onUserStatusChanged",
+                summary: "Complete records of the user and of the users whom it follows. At login they arrive in batches of up to 50.",
+                data: Schema.object([Schema.required("userStatusList", Schema.statuses)])),
+            StreamEvent(
+                name: "onSubscriptionSyncCompleted",
+                summary: "Sent once for each type of subscription, after all records of that type, users who never logged in included.",
+                data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
+            StreamEvent(
+                name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user changed the subscriptions.",
+                data: Schema.object([
+                    Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
+                    Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
+                    Schema.required(
+                        "subscriptions",
+                        Schema.list(of: Schema.object(followed + [Schema.sometimes("expiresAt", Schema.time)]))),
+                    Schema.required("unsubscriptions", Schema.list(of: Schema.object(followed))),
+                ])),
+            StreamEvent(
+                name: "onSubscriptionExpired",
+                summary: "Subscriptions expired. Sent only where subscription.notifyExpiry is on, and only to open sessions.",
+                data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
+            StreamEvent(
+                name: "onKickedOffline", summary: "The cluster ended the session. The stream ends after this event.",
+                data: Schema.object([
+                    Schema.required(
+                        "reason",
+                        Schema.described(
+                            Schema.string,
+                            "kicked, or the reason given with the kick; replaced: a newer login replaced the session (login.multiClient); policy."
+                        ))
+                ])),
+            StreamEvent(
+                name: "onLogout",
+                summary: "The user logged this session out, from this or another session. The stream ends after this event.",
+                data: ["type": "object"]),
+            StreamEvent(
+                name: "onReconnectHint", summary: "This node is draining. Open another stream, then close this one.",
+                data: Schema.object([
+                    Schema.required("reason", Schema.string), Schema.required("afterMilliseconds", ["type": "integer", "minimum": 0]),
+                ])),
+        ] + relationshipEvents
+
+    /// The sequences of a list before and after an event.
+    private static let sequences = [
+        Schema.required("fromSeq", Schema.described(Schema.string, "The sequence before. A client that holds another one fetches.")),
+        Schema.required("seq", Schema.described(Schema.string, "The sequence after. Clients compare it for equality.")),
+    ]
+    private static let unreadCount = Schema.required("unreadCnt", Schema.unreadCount)
+    private static let userIDs = Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))
+
+    /// The events of the relationship chain (P38–P42). Every device of a user receives them, after the change is on two disks.
+    private static let relationshipEvents: [StreamEvent] = [
         StreamEvent(
-            name: "onConnected", summary: "Always first.",
+            name: "onRelationshipState",
+            summary: "The newest sequences of the user: at each login, and if an event may have been lost. Sent where chain.enabled is on.",
             data: Schema.object([
-                Schema.required("sessionID", ["type": "string", "pattern": "^[0-9a-f]{24}$"]),
-                Schema.required("userID", Schema.reference("UserID")), Schema.required("node", Schema.string),
-                Schema.required("heartbeatInterval", Schema.described(Schema.integer, "Seconds.")),
+                Schema.required("friendSeq", Schema.string), Schema.required("pendencySeq", Schema.string), unreadCount,
+                Schema.required("profileVersion", Schema.string),
+            ])),
+        StreamEvent(
+            name: "onFriendListAdded", summary: "Friends were added to the user's list.",
+            data: Schema.object([Schema.required("friendList", Schema.list(of: Schema.friend))] + sequences)),
+        StreamEvent(
+            name: "onFriendInfoChanged", summary: "The entries of friends in the user's list have changed.",
+            data: Schema.object([Schema.required("friendList", Schema.list(of: Schema.friend))] + sequences)),
+        StreamEvent(
+            name: "onFriendListDeleted", summary: "Friends were removed from the user's list.",
+            data: Schema.object([userIDs] + sequences)),
+        StreamEvent(
+            name: "onFriendApplicationListAdded", summary: "The user has received or sent friend requests.",
+            data: Schema.object(
+                [
+                    Schema.required("pendencyList", Schema.list(of: Schema.friendRequest))
+                ] + sequences + [unreadCount])),
+        StreamEvent(
+            name: "onFriendApplicationListDeleted", summary: "Requests that the user has received (type 1) or sent (type 2) have ended.",
+            data: Schema.object([userIDs, Schema.required("type", Schema.requestKind)] + sequences + [unreadCount])),
+        StreamEvent(
+            name: "onFriendApplicationListRead", summary: "The user has read the received requests up to a time.",
+            data: Schema.object([Schema.required("timestamp", Schema.time), unreadCount])),
+        StreamEvent(name: "onBlackListAdded", summary: "The user has blocked these users.", data: Schema.object([userIDs])),
+        StreamEvent(
+            name: "onFriendGroupsChanged", summary: "Groups of friends, or the friends of a group, have changed. Names all groups.",
+            data: Schema.object([
                 Schema.required(
-                    "heartbeatTimeout",
-                    Schema.described(Schema.integer, "Seconds without a sign of life after which the session is disconnected.")),
-                Schema.required("serverTime", Schema.time),
+                    "groupList",
+                    Schema.list(
+                        of: Schema.object([
+                            Schema.required("name", Schema.string), Schema.required("userCnt", ["type": "integer", "minimum": 0]),
+                            Schema.sometimes(
+                                "userIDs",
+                                Schema.described(
+                                    Schema.list(of: Schema.reference("UserID")), "Absent if the groups have more than 1,000 friends.")),
+                        ])))
             ])),
-        StreamEvent(
-            name: "onUserStatusChanged",
-            summary: "Complete records of the user and of the users whom it follows. At login they arrive in batches of up to 50.",
-            data: Schema.object([Schema.required("userStatusList", Schema.statuses)])),
-        StreamEvent(
-            name: "onSubscriptionSyncCompleted",
-            summary: "Sent once for each type of subscription, after all records of that type, users who never logged in included.",
-            data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
-        StreamEvent(
-            name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user changed the subscriptions.",
-            data: Schema.object([
-                Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
-                Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
-                Schema.required(
-                    "subscriptions",
-                    Schema.list(of: Schema.object(followed + [Schema.sometimes("expiresAt", Schema.time)]))),
-                Schema.required("unsubscriptions", Schema.list(of: Schema.object(followed))),
-            ])),
-        StreamEvent(
-            name: "onSubscriptionExpired",
-            summary: "Subscriptions expired. Sent only where subscription.notifyExpiry is on, and only to open sessions.",
-            data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
-        StreamEvent(
-            name: "onKickedOffline", summary: "The cluster ended the session. The stream ends after this event.",
-            data: Schema.object([
-                Schema.required(
-                    "reason",
-                    Schema.described(
-                        Schema.string,
-                        "kicked, or the reason given with the kick; replaced: a newer login replaced the session (login.multiClient); policy."
-                    ))
-            ])),
-        StreamEvent(
-            name: "onLogout", summary: "The user logged this session out, from this or another session. The stream ends after this event.",
-            data: ["type": "object"]),
-        StreamEvent(
-            name: "onReconnectHint", summary: "This node is draining. Open another stream, then close this one.",
-            data: Schema.object([
-                Schema.required("reason", Schema.string), Schema.required("afterMilliseconds", ["type": "integer", "minimum": 0]),
-            ])),
+        StreamEvent(name: "onBlackListDeleted", summary: "The user has unblocked these users.", data: Schema.object([userIDs])),
     ]
 }

@@ -180,6 +180,15 @@ struct MetricsSnapshot {
             node.replicaLag.inSeconds)
         metrics.gauge(
             "rollcall_users_replicated", "Users whose rows this node keeps as a replica for another owner.", Double(node.usersReplicated))
+        metrics.gauge(
+            "rollcall_chain_decisions_open", "Decisions about friends, requests and blocks that another user's owner has not answered.",
+            Double(node.chain.openCount))
+        metrics.gauge(
+            "rollcall_chain_oldest_decision_seconds", "Age of the oldest open decision; 0 for none.", node.chain.oldest.inSeconds)
+        metrics.counter(
+            "rollcall_chain_decisions_expired_total", "Decisions that ended after a day without an answer.", node.chain.expired)
+        metrics.counter(
+            "rollcall_chain_calls_refused_total", "Calls refused with 50002, because too many decisions were open.", node.chain.refused)
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for a disk.", Double(node.writesWaiting))
         metrics.counter(
             "rollcall_replica_digest_differences_total", "Range digests of another replica that differed from this node's.",
@@ -194,11 +203,11 @@ struct MetricsSnapshot {
             "rollcall_view_digest_differences_total", "Ranges of such digests, received from another node, that differed from this node's.",
             node.viewDigestDifferences)
         metrics.counter(
-            "rollcall_relays_sent_total", "Records sent with a list of nodes to relay them to.", node.relaysSent)
-        metrics.counter("rollcall_relays_passed_on_total", "Records relayed for another node.", node.relaysForwarded)
-        metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be relayed to.", node.relaysDropped)
+            "rollcall_relays_sent_total", "Records sent with a list of nodes to relay them to.", node.relays.sent)
+        metrics.counter("rollcall_relays_passed_on_total", "Records relayed for another node.", node.relays.forwarded)
+        metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be relayed to.", node.relays.dropped)
         metrics.counter(
-            "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relaysFetched)
+            "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relays.fetched)
         metrics.counter(
             "rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.repair.rowsRefused)
     }

@@ -12,6 +12,7 @@ private enum ChainCallTag: UInt8 {
     case add = 1
     case respond = 2
     case delete = 3
+    case setBlocked = 4
 }
 
 /// The byte that names the result of a command.
@@ -38,6 +39,10 @@ extension ChainCall {
             wire.tag(ChainCallTag.delete)
             wire.users(users)
             wire.tag(isTwoWay ? 1 : 0)
+        case .setBlocked(let users, let isBlocked):
+            wire.tag(ChainCallTag.setBlocked)
+            wire.users(users)
+            wire.tag(isBlocked ? 1 : 0)
         }
     }
 }
@@ -125,6 +130,7 @@ extension WireReader {
                 group: try optional { reader throws(DecodeError) in try FriendGroup(from: &reader).name })
         case .respond: .respond(try user(), try chainCommand())
         case .delete: .delete(try users(), isTwoWay: try flag())
+        case .setBlocked: .setBlocked(try users(), try flag())
         }
     }
 

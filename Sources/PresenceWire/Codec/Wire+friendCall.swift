@@ -10,11 +10,16 @@ private enum FriendCallTag: UInt8 {
     case groups = 8
     case addToGroup = 9
     case removeFromGroup = 10
+    case blocked = 11
 }
 
 extension FriendCall {
     func write(into wire: inout WireWriter) {
         switch self {
+        case .blocked(let cursor, let limit):
+            wire.tag(FriendCallTag.blocked)
+            wire.optional(cursor) { $0.text($1) }
+            wire.unsigned(UInt64(limit))
         case .requests(let query):
             wire.tag(FriendCallTag.requests)
             query.write(into: &wire)
@@ -103,6 +108,10 @@ extension FriendCall {
     init(from wire: inout WireReader) throws(DecodeError) {
         self =
             switch try wire.tag(as: FriendCallTag.self) {
+            case .blocked:
+                .blocked(
+                    after: try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) },
+                    limit: try wire.pageLimit(FriendQuery.limitMax))
             case .requests: .requests(try RequestQuery(from: &wire))
             case .deleteRequests: .deleteRequests(try wire.users(), try wire.tag(as: FriendRequestKind.self))
             case .readRequests: .readRequests(upTo: try wire.time())
@@ -156,9 +165,16 @@ extension RequestQuery {
         let kind = try wire.optional { reader throws(DecodeError) in try reader.tag(as: FriendRequestKind.self) }
         let since = try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
         let after = try wire.time()
-        let limit = try wire.unsigned()
-        guard (1...UInt64(Self.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
-        self.init(kind: kind, since: since, after: after, limit: Int(limit))
+        self.init(kind: kind, since: since, after: after, limit: try wire.pageLimit(Self.limitMax))
+    }
+}
+
+extension WireReader {
+    /// Reads the number of rows on a page: 1 to `limitMax`.
+    fileprivate mutating func pageLimit(_ limitMax: Int) throws(DecodeError) -> Int {
+        let limit = try unsigned()
+        guard (1...UInt64(limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
+        return Int(limit)
     }
 }
 

@@ -266,6 +266,7 @@ extension WireWriter {
         tag((listUpdate.isNews ? 1 : 0) | (listUpdate.hasExpired ? 2 : 0) | (listUpdate.mayBeIncomplete ? 4 : 0))
         optional(listUpdate.originSession.wire) { $0.session($1) }
         unsigned(listUpdate.listHash)
+        list(listUpdate.notices) { writer, notice in notice.write(into: &writer) }
     }
 
     mutating func subscription(_ subscription: Subscription) {
@@ -429,6 +430,7 @@ extension WireReader {
         (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
         listUpdate.originSession = try originSession()
         listUpdate.listHash = try unsigned()
+        listUpdate.notices = try list { reader throws(DecodeError) in try RelationshipNotice(from: &reader) }
         return listUpdate
     }
 

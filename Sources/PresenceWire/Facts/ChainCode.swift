@@ -15,6 +15,7 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     /// The caller has as many groups as the app allows.
     public static let groupsFull = ChainCode(rawValue: 30_011)
     public static let requestsFull = ChainCode(rawValue: 30_012)
+    public static let blockListFull = ChainCode(rawValue: 30_013)
     public static let otherFull = ChainCode(rawValue: 30_014)
     public static let blockedBySelf = ChainCode(rawValue: 30_515)
     public static let forbidden = ChainCode(rawValue: 30_516)
@@ -22,6 +23,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     /// The other user must approve the request.
     public static let pending = ChainCode(rawValue: 30_539)
     public static let noRequest = ChainCode(rawValue: 30_614)
+    public static let alreadyBlocked = ChainCode(rawValue: 31_307)
+    public static let notBlocked = ChainCode(rawValue: 31_503)
     /// A user who is to be in a new group is not a friend (P32).
     public static let noFriendOfNewGroup = ChainCode(rawValue: 32_216)
     /// A user who is to join or to leave a group is not a friend (P34, P35).
@@ -41,12 +44,15 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
         case .conflict: "an earlier call about this user has not ended; safe to retry"
         case .selfFull: "the friend list is full (friends.max)"
         case .requestsFull: "the user has too many friend requests (pendency.max)"
+        case .blockListFull: "the blocklist is full (blockList.max)"
         case .otherFull: "the user's friend list is full (friends.max)"
         case .blockedBySelf: "the user is on the caller's blocklist"
         case .forbidden: "the user forbids friend requests"
         case .blockedByOther: "the user has blocked the caller"
         case .pending: "the user must approve the request"
         case .noRequest: "the user has sent no friend request"
+        case .alreadyBlocked: "the user is on the caller's blocklist already"
+        case .notBlocked: "the user is not on the caller's blocklist"
         case .noFriend, .noFriendOfNewGroup, .noFriendOfGroup: "the user is not a friend"
         case .alreadyInGroup: "the user is in the group already"
         case .notInGroup: "the user is not in the group"
@@ -82,6 +88,8 @@ public enum ChainCall: Hashable, Sendable {
     case add(UserID, SentRequest, isTwoWay: Bool, group: String? = nil)
     case respond(UserID, ChainCommand)
     case delete([UserID], isTwoWay: Bool)
+    /// Puts users on the caller's blocklist, or removes them from it.
+    case setBlocked([UserID], Bool)
 }
 
 /// The result of a call for one of its users.

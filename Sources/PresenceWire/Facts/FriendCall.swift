@@ -2,6 +2,8 @@
 ///
 /// The caller's owner decides it alone: no other user's owner hears of it. A call that arrives twice has the same result.
 public enum FriendCall: Hashable, Sendable {
+    /// Reads a page of the blocklist: at most `limit` users after `cursor` (P31).
+    case blocked(after: String?, limit: Int)
     /// Reads one page of friend requests (P21).
     case requests(RequestQuery)
     /// Removes friend requests of these users from the caller's list (P27).
@@ -28,7 +30,7 @@ extension FriendCall {
     /// Whether the call changes lists. Its answer then waits for two disks.
     public var isChange: Bool {
         switch self {
-        case .requests, .groups: false
+        case .blocked, .requests, .groups: false
         case .deleteRequests, .readRequests, .modifyFriend, .createGroups, .deleteGroups, .renameGroup, .addToGroup, .removeFromGroup: true
         }
     }

@@ -30,6 +30,8 @@ public enum Limits {
     public static let visibilityUsersMax = 100
     /// Most friends, and most blocked users, in a visibility between two nodes.
     public static let chainUsersMax = 10_000
+    /// Longest text of a refusal between two nodes, in UTF-8 bytes. It has room for the names of all settings.
+    public static let detailBytesMax = 8 << 10
     /// Longest remark of a friend (P12), in UTF-8 bytes.
     public static let remarkBytesMax = 96
     /// Longest wording of a friend request (P12), in UTF-8 bytes.

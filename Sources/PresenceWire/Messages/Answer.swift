@@ -103,7 +103,7 @@ extension WireWriter {
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
-            text(refusal.detail)
+            text(refusal.shortDetail)
             tag(refusal.mayTakeEffect ? 1 : 0)
         case .rateLimited(let retryAfter):
             tag(AnswerTag.rateLimited)
@@ -153,10 +153,19 @@ extension WireReader {
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())
-            var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
+            var refusal = Refusal(code: code, detail: try text(bytesMax: Limits.detailBytesMax))
             refusal.mayTakeEffect = try flag()
             return .refused(refusal)
         case .rateLimited: return .rateLimited(retryAfter: try unsigned())
         }
+    }
+}
+
+extension Refusal {
+    /// The detail as it fits between two nodes, cut between two characters.
+    fileprivate var shortDetail: String {
+        var detail = detail
+        while detail.utf8.count > Limits.detailBytesMax { detail.removeLast() }
+        return detail
     }
 }

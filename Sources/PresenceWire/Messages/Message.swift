@@ -358,6 +358,8 @@ public struct ListUpdate: Hashable, Sendable {
     ///
     /// A gateway with the owner's hash has received every change of the list.
     public var listHash: UInt64 = 0
+    /// Events of the relationship chain for the sessions. A whole list has the newest state.
+    public var notices: [RelationshipNotice] = []
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

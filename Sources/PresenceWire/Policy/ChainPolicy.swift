@@ -12,6 +12,15 @@ public struct ChainPolicy: Equatable, Sendable {
         case deny
     }
 
+    /// The status of a blocker that blocked users see.
+    public enum BlockedView: Sendable { case offline, status }
+
+    /// Whether users on a blocklist see their blocker OFFLINE. Setting `block.hidesStatus`.
+    public var blockHidesStatus: Bool {
+        get { blockedView == .offline }
+        set { blockedView = newValue ? .offline : .status }
+    }
+
     /// Whether the relationship chain can be used. Off answers 72001. Setting `chain.enabled`.
     public var isEnabled = true
     /// Whether users receive their friends' changes without a subscription (T28, N23). Setting `friends.autoNotify`.
@@ -20,12 +29,16 @@ public struct ChainPolicy: Equatable, Sendable {
     public var mutualRequestsAccept = true
     /// See ``AllowType``. Setting `profile.defaultAllowType`.
     public var defaultAllowType = AllowType.any
+    /// See ``BlockedView``.
+    public var blockedView = BlockedView.offline
     /// The limit of all calls of the relationship chain together; nil for none. Setting `rate.chain`.
     public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
     /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.
     public var friendsMax: Int64 = 3_000
     /// Most received friend requests of one user, 1–10,000. Setting `pendency.max`.
     public var pendencyMax: Int64 = 1_000
+    /// Most users on one blocklist, 1–1,000 (P29). Setting `blockList.max`.
+    public var blockListMax: Int64 = 1_000
     /// Most groups of friends of one user, 1–32 (P32). Setting `friends.groupsMax`.
     public var friendGroupsMax = Int64(Limits.friendGroupsMax)
     /// Longest name of a group of friends in UTF-8 bytes, 1–30. Setting `friends.groupNameBytes`.

@@ -214,6 +214,8 @@ extension Policy {
             The users who may add a user as a friend, unless the user's profile says it: `any`, `confirm` (the user approves each request) \
             or `deny`.
             """),
+        Setting("blockList.max", \.chain.blockListMax, 1...Int64(1_000), "Users on one blocklist. A further one is refused with 30013."),
+        Setting("block.hidesStatus", \.chain.blockHidesStatus, "Whether users on a blocklist see their blocker OFFLINE."),
         Setting("chain.enabled", \.chain.isEnabled, "Whether the relationship chain can be used. `false` refuses its calls with 72001."),
         Setting(
             "errors.shape", \.errorShape,

@@ -147,6 +147,17 @@ import Testing
         #expect(list.mayBePassed(version(4)) && !list.mayBePassed(version(5)) && !list.mayBePassed(version(6)))
     }
 
+    @Test("A client that holds a sequence before the mark of a late row reads the whole list, and a later one the changes")
+    mutating func lateRows() {
+        merge(row("ann", at: 1), row("bob", at: 5))
+        merge(row("carl", at: 3), row(Row.lateMark, at: 6, nil))
+        #expect(list.sequence == version(6).text && list.liveCount == 3)
+        for time: Milliseconds in [1, 5] { #expect(list.changes(since: version(time).text, at: 10) == .full) }
+        merge(row("dora", at: 7))
+        #expect(list.changes(since: version(6).text, at: 10) == .rows([row("dora", at: 7)]))
+        #expect(list.page(after: nil, limit: 10).map(\.key) == ["ann", "bob", "carl", "dora"])
+    }
+
     // MARK: Pages
 
     @Test("Pages by key have each live row once, also if the cursor's row is gone") mutating func pagesByKey() {

@@ -87,17 +87,13 @@ enum DeleteFriends: ClientOperation {
             Schema.required("userIDs", Schema.users(max: usersMax)),
             Schema.required("delType", Schema.integer(1...2, "1: from the caller's list. 2: also the caller from the lists of the users.")),
             Schema.asUser,
-        ]), isBodyRequired: true,
-        answer: Schema.object([
-            Schema.required("resultList", Schema.list(of: Schema.chainOutcome)), Schema.required("errorUserList", Schema.errors),
-        ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
+        ]), isBodyRequired: true, answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: usersMax)
+        let found = try fields.otherUsers("userIDs", than: subject)
         guard let type = try fields.integer("delType", in: 1...2) else {
             throw .parameter("delType: is missing; it must be 1 (from the caller's list) or 2 (from both lists)")
         }
-        guard !found.users.contains(subject) else { throw .parameter("userIDs: names the caller") }
         let call = Call.chain(.delete(found.users, isTwoWay: type == 2))
         return API.Parsed(call: call, subject: subject, errors: found.errors)
     }
@@ -107,12 +103,7 @@ enum DeleteFriends: ClientOperation {
     static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .chained(let outcomes) = answer else { preconditionFailure("deleteFriends is answered with \(answer)") }
-        json.object { json in
-            json.key("resultList")
-            json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }
-            json.member("errorUserList", errors)
-        }
+        json.chainOutcomes(in: answer, errors)
     }
 }
 
@@ -125,7 +116,18 @@ extension Fields {
     }
 }
 
+extension Fields {
+    /// At least one user, none of them the caller.
+    func otherUsers(_ name: String, than caller: UserID) throws(Problem) -> (users: [UserID], errors: [UserError]) {
+        let found = try requiredUsers(name, besides: caller, countMax: DeleteFriends.usersMax)
+        guard !found.users.contains(caller) else { throw .parameter("\(name): names the caller") }
+        return found
+    }
+}
+
 extension Schema {
+    /// The results of a call about several users.
+    static let chainOutcomes = object([required("resultList", list(of: chainOutcome)), required("errorUserList", errors)])
     static let chainOutcome = object([
         required("userID", reference("UserID")), required("resultCode", described(integer, "0, or a code of the relationship chain.")),
         required("resultInfo", described(string, "The result in words; empty for 0.")),
@@ -133,6 +135,16 @@ extension Schema {
 }
 
 extension JSONWriter {
+    /// Writes the results of a call about several users.
+    mutating func chainOutcomes(in answer: CallAnswer, _ errors: [UserError]) {
+        guard case .chained(let outcomes) = answer else { preconditionFailure("a call about users is answered with \(answer)") }
+        object { json in
+            json.key("resultList")
+            json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }
+            json.member("errorUserList", errors)
+        }
+    }
+
     /// Writes the result of a call about one user. A decision whose result is unknown is an error of the call.
     fileprivate mutating func chainOutcome(in answer: CallAnswer) throws(Problem) {
         guard case .chained(let outcomes) = answer, let outcome = outcomes.first else {

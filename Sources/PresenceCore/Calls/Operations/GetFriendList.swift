@@ -100,7 +100,7 @@ private struct FriendListAnswer {
 
 extension Schema {
     /// A friend, as clients receive it (P10).
-    static let friend = object([
+    package static let friend = object([
         required("userID", reference("UserID")), required("remark", string),
         required("groups", described(list(of: string), "The names of the friend's groups.")),
         required("addWording", string), required("addSource", string), required("addTime", time),

@@ -20,12 +20,7 @@ enum GetPendencyList: ClientOperation {
             Schema.required("unreadCnt", Schema.unreadCount),
             Schema.required(
                 "pendencyList",
-                Schema.list(
-                    of: Schema.object([
-                        Schema.required("userID", Schema.reference("UserID")), Schema.required("addTime", Schema.time),
-                        Schema.required("addSource", Schema.string), Schema.required("addWording", Schema.string),
-                        Schema.required("type", Schema.requestKind),
-                    ]))),
+                Schema.list(of: Schema.friendRequest)),
         ]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
@@ -110,8 +105,13 @@ enum PendencyReport: ClientOperation {
 }
 
 extension Schema {
-    fileprivate static let requestKind = integer(1...2, "1: a received request. 2: a sent request.")
-    fileprivate static let unreadCount = described(
+    /// A friend request in answers and events.
+    package static let friendRequest = object([
+        required("userID", reference("UserID")), required("addTime", time), required("addSource", string), required("addWording", string),
+        required("type", requestKind),
+    ])
+    package static let requestKind = integer(1...2, "1: a received request. 2: a sent request.")
+    package static let unreadCount = described(
         ["type": "integer", "minimum": 0], "Received requests after the time of the last pendencyReport.")
 }
 

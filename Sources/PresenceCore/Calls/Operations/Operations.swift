@@ -10,7 +10,7 @@ extension API {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
-            delFriendsFromFriendGroup
+            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList
 
         package var name: String { "\(self)" }
 
@@ -30,6 +30,9 @@ extension API {
             case .doResponse: DoResponse.self
             case .deleteFriends: DeleteFriends.self
             case .getFriendList: GetFriendList.self
+            case .addBlackList: AddBlackList.self
+            case .deleteBlackList: DeleteBlackList.self
+            case .getBlackList: GetBlackList.self
             case .getPendencyList: GetPendencyList.self
             case .deletePendency: DeletePendency.self
             case .pendencyReport: PendencyReport.self

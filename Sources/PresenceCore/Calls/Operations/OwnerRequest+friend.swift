@@ -42,25 +42,3 @@ extension Friend {
         customFields = all.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     }
 }
-
-extension JSONWriter {
-    /// Writes a friend, as clients receive it (P10).
-    mutating func friend(_ friend: Friend, _ userID: String, in groups: FriendGroups) {
-        object { json in
-            json.member("userID", userID)
-            json.member("remark", friend.remark)
-            json.key("groups")
-            json.array { json in for name in groups.names(of: friend.groupIDs) { json.string(name) } }
-            json.member("addWording", friend.addWording)
-            json.member("addSource", friend.addSource)
-            json.member("addTime", friend.addTime)
-            json.key("custom")
-            json.object { json in
-                for field in friend.customFields {
-                    json.key(text: field.name)
-                    json.value(field.value)
-                }
-            }
-        }
-    }
-}

@@ -139,25 +139,12 @@ extension OwnerRequest {
     func groups(_ names: [String]?, of owner: borrowing Owner) -> Answer {
         let groups = friendGroups(of: owner)
         let chosen = groups.groups.filter { group in names.map { $0.contains { $0.utf8.elementsEqual(group.name.utf8) } } ?? true }
-        var members = [[String]](repeating: [], count: chosen.count)
-        if !chosen.isEmpty {
-            for entry in list(.friend, of: owner).entries {
-                guard let friend: Friend = entry.fact(of: id), !friend.groupIDs.isEmpty else { continue }
-                for (index, group) in chosen.enumerated() where friend.groupIDs.contains(group.id) { members[index].append(entry.key) }
-            }
-        }
+        let members = groups.members(of: chosen, in: list(.friend, of: owner), of: id)
         var json = JSONWriter(reserving: 1_024)
         json.object { json in
             json.key("groupList")
             json.array { json in
-                for (group, users) in zip(chosen, members) {
-                    json.object { json in
-                        json.member("name", group.name)
-                        json.member("userCnt", Int64(users.count))
-                        json.key("userIDs")
-                        json.array { json in for user in users { json.string(user) } }
-                    }
-                }
+                for (group, users) in zip(chosen, members) { json.group(group, users) }
             }
         }
         guard json.bytes.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }

@@ -7,6 +7,8 @@ extension OwnerRequest {
         // The rows of an attempt are newer than the call: see ``mayHaveWritten(_:)``.
         if call.isChange { _ = owner.accepts(request.begunAt, at: now) }
         switch call {
+        case .blocked(let cursor, let limit):
+            answer(.friendCalled(FriendCallResult(json: blocked(after: cursor, limit: limit, of: owner))), into: &outbox)
         case .requests(let query): answer(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)
         case .deleteRequests(let users, let kind):
             finish(deleteRequests(of: users, kind, on: &owner, into: &outbox), into: &outbox)

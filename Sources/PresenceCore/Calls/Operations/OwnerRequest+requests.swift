@@ -28,7 +28,7 @@ extension OwnerRequest {
             json.member("timestamp", count < items.count ? items[count - 1].changedAt : 0)
             json.member("unreadCnt", requests.unreadCount)
             json.key("pendencyList")
-            json.array { json in for item in items[..<count] { json.request(item, of: id) } }
+            json.array { json in for item in items[..<count] { json.request(Row(item.entry, of: id, item.kind.rowKind)) } }
         }
         return json.bytes
     }
@@ -43,7 +43,7 @@ extension OwnerRequest {
     func deleteRequests(of users: [UserID], _ kind: FriendRequestKind, on owner: inout Owner, into outbox: inout Outbox)
         -> FriendCallResult
     {
-        let rowKind: Row.Kind = kind == .received ? .pendencyIn : .pendencyOut
+        let rowKind = kind.rowKind
         var changes: [ChainRules.Change] = []
         var outcomes: [ChainOutcome] = []
         for other in users {
@@ -88,23 +88,5 @@ extension Version {
     fileprivate init(lastOf time: Milliseconds) {
         // A stamp has 48 bits of milliseconds.
         self.init(milliseconds: min(time, 1 << 48 - 1), counter: .max, node: .max)
-    }
-}
-
-extension JSONWriter {
-    fileprivate mutating func request(_ item: FriendRequestItem, of user: UserID) {
-        let request: (addTime: Milliseconds, addSource: String, addWording: String)? =
-            switch item.kind {
-            case .received: (item.entry.fact(of: user) as ReceivedRequest?).map { ($0.addTime, $0.addSource, $0.addWording) }
-            case .sent: (item.entry.fact(of: user) as SentRequest?).map { ($0.addTime, $0.addSource, $0.addWording) }
-            }
-        guard let request else { return }
-        object { json in
-            json.member("userID", item.entry.key)
-            json.member("addTime", request.addTime)
-            json.member("addSource", request.addSource)
-            json.member("addWording", request.addWording)
-            json.member("type", Int64(item.kind.rawValue))
-        }
     }
 }

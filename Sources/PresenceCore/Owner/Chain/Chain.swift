@@ -6,10 +6,11 @@ import PresenceWire
 /// answered and the user's own rows are on two disks. At most one decision about each other user is open. The next owner of the user finds
 /// the row, and goes on.
 struct Chain {
-    /// Most decisions and calls of one node that are open. One more call is answered 50002.
-    static let openMax = 100_000
     /// The time after which a command without an answer is sent again.
     static let repeatInterval = Duration.milliseconds(500)
+    /// The age at which a decision without an answer of the other user's owner ends as refused (R5). Tombstones are kept for longer, so
+    /// that neither side takes an older row for a newer one.
+    static let ageMax: Milliseconds = 86_400_000
     /// The time before the end of a call at which the owner answers what it has.
     private static let answerMargin = Duration.milliseconds(500)
 
@@ -54,6 +55,12 @@ struct Chain {
     private var queued: [ChainPair: [Item]] = [:]
     private var calls: [UInt64: WaitingCall] = [:]
     private var lastCall: UInt64 = 0
+    /// The age of the oldest open decision at the last tick; zero for none.
+    private(set) var oldest = Duration.zero
+    /// Decisions that ended without an answer of the other user's owner.
+    private(set) var expiredCount: UInt64 = 0
+    /// Calls refused because too many were open.
+    private(set) var refusedCount: UInt64 = 0
 
     /// The number of open decisions.
     var openCount: Int { open.count }
@@ -64,7 +71,8 @@ struct Chain {
     mutating func perform(
         _ call: ChainCall, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        guard open.count + calls.count < Self.openMax else {
+        guard open.count + calls.count < cluster.settings.callsMax else {
+            refusedCount += 1
             return cluster.send(.answer(id: request.id, .refused(.overloaded)), to: peer)
         }
         guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
@@ -242,7 +250,8 @@ struct Chain {
 
     /// Repeats what has had no answer, and answers calls whose time is over. Called at every tick.
     mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        // order does not matter: both are sorted.
+        // order does not matter for the oldest, and the others are sorted.
+        oldest = .milliseconds(max(open.values.reduce(0) { max($0, now.wall - $1.command.begunAt) }, 0))
         for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() { goOn(pair, &owner, &cluster, at: now) }
         for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster) }
     }
@@ -258,8 +267,13 @@ struct Chain {
         switch known.phase {
         case .storing:
             let user = owner.index(of: pair.user)
-            owner.writeAgain([.chainOutbox], about: String(pair.other.id), of: user, into: &cluster.outbox)
+            owner.writeAgain(
+                [.chainOutbox, .blocked, .friend, .pendencyIn, .pendencyOut], about: String(pair.other.id), of: user, into: &cluster.outbox)
+            if case .block = known.command.command { Blocklist(user: user).hideAgain(by: owner, into: &cluster.outbox) }
             cluster.outbox.chainSteps.append(.begun(pair, version: known.command.version))
+        case .sent where now.wall - known.command.begunAt >= Self.ageMax:
+            expiredCount += 1
+            end(pair, with: .refused(.unavailable), &owner, &cluster, at: now)
         case .sent: send(pair, &cluster)
         case .ending: break
         }
@@ -283,6 +297,8 @@ extension ChainCall {
         case command(ChainCommand)
         /// Removes a friend from the caller's list alone.
         case deleteOneWay
+        /// Removes a user from the caller's blocklist.
+        case unblock
     }
 
     /// The users of the call, in its order.
@@ -294,6 +310,7 @@ extension ChainCall {
         case .add(let user, let request, let isTwoWay, _): [(user, .command(.add(request, isTwoWay: isTwoWay)))]
         case .respond(let user, let command): [(user, .command(command))]
         case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
+        case .setBlocked(let users, let isBlocked): users.map { ($0, isBlocked ? .command(.block) : .unblock) }
         }
     }
 }
@@ -319,24 +336,33 @@ extension Owner {
 
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
     ///
-    /// A row has the time and the counter of the decision. If the list has a newer change, clients may have passed that version. Then the
-    /// row has the next version of this node.
+    /// A row has the time and the counter of the decision, so that the newer of two decisions wins wherever they meet. Clients may have
+    /// passed that version, if the list has a newer change. Then the list gets a mark (``Row/lateMark``).
     mutating func write(
         _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, at now: Now, into outbox: inout Outbox
     ) {
         let id = users.user(at: user)
+        var news: ChainNews? = users[user].sessions.isEmpty ? nil : ChainNews()
         for change in changes {
-            let list = users[user].list(change.kind)
-            if let held = list.entry(for: change.key), held.version.stamp >= version.stamp {
+            let held = users[user].list(change.kind).entry(for: change.key)
+            if let held, held.version.stamp >= version.stamp {
                 outbox.rows.append(Row(held, of: id, change.kind))
                 continue
             }
-            var own = Version(stamp: version.stamp, node: clock.node)
-            if list.mayBePassed(own) { own = clock.next(at: now.wall) }
-            let row = change.row(of: id, version: own)
+            let row = change.row(of: id, version: Version(stamp: version.stamp, node: clock.node))
+            let isLate = change.kind.hasSequence && users[user].list(change.kind).mayBePassed(row.version)
+            let old = news == nil ? RelationshipState() : users[user].relationship
             users.modifyLists(user) { _ = $0.merge(row) }
             outbox.rows.append(row)
+            if isLate {
+                let mark = Row(user: id, kind: change.kind, key: Row.lateMark, version: clock.next(at: now.wall), value: nil)
+                users.modifyLists(user) { _ = $0.merge(mark) }
+                outbox.rows.append(mark)
+            }
+            news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
+        news?.tell(user, of: &self, into: &outbox)
+        if changes.contains(where: { $0.kind == .blocked }) { Blocklist(user: user).show(by: &self, at: now, into: &outbox) }
     }
 
     /// Writes the rows about another user again.

@@ -84,6 +84,13 @@ struct ChainRules {
             guard hasRoom(for: other) else { return .ended(.selfFull) }
             request.addTime = time
             return .command(.add(request, isTwoWay: isTwoWay), [])
+        case .unblock:
+            return blocks(other) ? .local([.remove(.blocked, other)], .done) : .ended(isRetry ? .done : .notBlocked)
+        case .command(.block):
+            if blocks(other) { return .ended(isRetry ? .done : .alreadyBlocked) }
+            guard user.list(.blocked).liveCount < policy.chain.blockListMax else { return .ended(.blockListFull) }
+            let ended = [Row.Kind.friend, .pendencyIn, .pendencyOut].map { Change.remove($0, other) }
+            return .command(.block, [.set(BlockedUser(since: time), other)] + ended)
         case .command(let command): return begin(command, about: other, isRetry: isRetry)
         }
     }
@@ -111,10 +118,11 @@ struct ChainRules {
     ) -> (code: ChainCode, changes: [Change]) {
         switch (command, result) {
         case (_, .refused(let code)): return (code, [])
-        case (.add(let request, _), .pending): return (.pending, isFriend(other) ? [] : [.set(request, other)])
+        // The other side has the request at this version. Both sides have it, or a newer answer to it.
+        case (.add(let request, _), .pending): return (.pending, [.set(request, other)])
         case (.add(let request, _), .done):
             let added: [Change] = isFriend(other) ? [] : [.set(Friend(request, at: time), other)]
-            return (.done, added + removals([.pendencyOut, .pendencyIn], of: other))
+            return (.done, added + Self.removals(ofRequestsOf: other))
         case (.accept(let remark, let isTwoWay), _):
             let received: ReceivedRequest? = fact(other)
             var friend = Friend(addTime: time)
@@ -125,10 +133,8 @@ struct ChainRules {
         }
     }
 
-    /// Tombstones of rows that exist.
-    private func removals(_ kinds: [Row.Kind], of other: String) -> [Change] {
-        kinds.filter { user.list($0).contains(other) }.map { .remove($0, other) }
-    }
+    /// The end of the requests between the two users. A request that is under way is older, and does not come back on one side.
+    private static func removals(ofRequestsOf other: String) -> [Change] { [.remove(.pendencyOut, other), .remove(.pendencyIn, other)] }
 
     // MARK: The other side
 
@@ -149,10 +155,11 @@ struct ChainRules {
 
     private func add(_ request: SentRequest, isTwoWay: Bool, by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
         if blocks(other) { return (.refused(.blockedByOther), []) }
-        if isFriend(other) { return (.done, removals([.pendencyIn, .pendencyOut], of: other)) }
+        let answered = Self.removals(ofRequestsOf: other)
+        if isFriend(other) { return (.done, answered) }
         if let own = ownRequest(to: other), policy.chain.mutualRequestsAccept {
             guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
-            return (.done, [.set(Friend(own, at: time), other)] + removals([.pendencyIn, .pendencyOut], of: other))
+            return (.done, [.set(Friend(own, at: time), other)] + answered)
         }
         switch allowType {
         case .deny: return (.refused(.forbidden), [])
@@ -165,11 +172,11 @@ struct ChainRules {
             (received.addWording, received.addSource) = (request.addWording, request.addSource)
             return (.pending, [.set(received, other)])
         }
-        guard isTwoWay else { return (.done, []) }
+        guard isTwoWay else { return (.done, answered) }
         guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
         var friend = Friend(addTime: time)
         (friend.addWording, friend.addSource) = (request.addWording, request.addSource)
-        return (.done, [.set(friend, other)])
+        return (.done, [.set(friend, other)] + answered)
     }
 
     /// The user's own request to `other`: one that waits for an approval, or one whose command is under way.
@@ -181,7 +188,7 @@ struct ChainRules {
 
     private func accept(by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
         if blocks(other) { return (.refused(.blockedByOther), []) }
-        if isFriend(other) { return (.done, removals([.pendencyOut], of: other)) }
+        if isFriend(other) { return (.done, [.remove(.pendencyOut, other)]) }
         guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
         // Without a request the remark is empty: the user has deleted the own record of it, and the other user has accepted.
         let request = ownRequest(to: other) ?? SentRequest(addTime: time)

@@ -41,6 +41,17 @@ struct FriendGroups {
     /// Those of the numbers whose groups exist.
     func existing(_ ids: [FriendGroupID]) -> [FriendGroupID] { ids.filter { id in groups.contains { $0.id == id } } }
 
+    /// The friends in each of some groups, by name.
+    func members(of chosen: [Group], in friends: RowList, of user: UserID) -> [[String]] {
+        var members = [[String]](repeating: [], count: chosen.count)
+        guard !chosen.isEmpty else { return members }
+        for entry in friends.entries {
+            guard let friend: Friend = entry.fact(of: user), !friend.groupIDs.isEmpty else { continue }
+            for (index, group) in chosen.enumerated() where friend.groupIDs.contains(group.id) { members[index].append(entry.key) }
+        }
+        return members
+    }
+
     /// The number of a new group; nil if there is none left.
     ///
     /// It is the second of the creation, or the next free number. So no number is used twice, although tombstones expire, and two sides of

@@ -10,6 +10,12 @@ extension OwnedUser {
 }
 
 extension Owner {
+    /// The rows of a user's list that this node holds, as owner or replica, without tombstones. For simulations.
+    package func liveRows(_ kind: Row.Kind, of user: UserID) -> [Row] {
+        guard let index = index(ofKnown: user) else { return [] }
+        return users[index].list(kind).entries.filter { !$0.isRemoved }.map { Row($0, of: user, kind) }
+    }
+
     /// Loads a durable row of a list at the start.
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
         try row.checkListed()
@@ -26,6 +32,8 @@ extension Owner {
         guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
         users.modifyLists(user) { _ = $0.merge(row) }
         outbox.rows.append(row)
+        // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
+        if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
         if row.kind == .chainOutbox, row.value != nil, !users[user].isReplica {
             outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }

@@ -132,11 +132,12 @@ struct RowList {
         guard since < version else { return .rows([]) }
         let margin = VersionClock.usualDriftMax.wholeMilliseconds
         guard since.milliseconds + CoreSettings.tombstoneHorizon > wall + margin else { return .full }
+        if let mark = entry(for: Row.lateMark), mark.isRemoved, mark.version > since { return .full }
         if count >= Self.tombstonesMax, since < tombstoneOrder.first?.version ?? version { return .full }
         return .rows(order { version, _ in version > since }.map { rows.entry(at: $0.index) })
     }
 
-    /// Whether a client may have passed this version, so that it would miss a row with it. The owner then gives the row a new version.
+    /// Whether a client may have passed this version, so that it would miss a row with it. The owner then marks the list.
     func mayBePassed(_ version: Version) -> Bool { version < self.version }
 
     // MARK: Changing

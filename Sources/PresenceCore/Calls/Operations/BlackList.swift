@@ -1,0 +1,90 @@
+import PresenceWire
+
+/// `addBlackList`: puts users on the caller's blocklist (P29).
+enum AddBlackList: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "addBlackList",
+        summary: "Blocks users. Their friendships and requests with the caller end, and they see the caller OFFLINE.",
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: DeleteFriends.usersMax)), Schema.asUser]),
+        isBodyRequired: true,
+        answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let found = try fields.otherUsers("userIDs", than: subject)
+        return API.Parsed(call: .chain(.setBlocked(found.users, true)), subject: subject, errors: found.errors)
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.chainOutcomes(in: answer, errors)
+    }
+}
+
+/// `deleteBlackList`: removes users from the caller's blocklist (P30).
+enum DeleteBlackList: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "deleteBlackList", summary: "Removes users from the caller's blocklist. Friendships do not come back.",
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: DeleteFriends.usersMax)), Schema.asUser]),
+        isBodyRequired: true,
+        answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let found = try fields.otherUsers("userIDs", than: subject)
+        return API.Parsed(call: .chain(.setBlocked(found.users, false)), subject: subject, errors: found.errors)
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.chainOutcomes(in: answer, errors)
+    }
+}
+
+/// `getBlackList`: returns the caller's blocklist by pages (P31).
+enum GetBlackList: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "getBlackList", summary: "Returns the users on the caller's blocklist by pages.",
+        request: Schema.object([
+            Schema.optional("cursor", Schema.text(bytesMax: Limits.nameBytesMax, "From the page before.")),
+            Schema.optional("limit", Schema.integer(1...Int64(FriendQuery.limitMax), "Most users of a page; default 100.")),
+            Schema.asUser,
+        ]),
+        answer: Schema.object([
+            Schema.required("userIDs", Schema.list(of: Schema.reference("UserID"))),
+            Schema.sometimes("cursor", Schema.described(Schema.string, "Present if more pages follow.")),
+        ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let limit = try fields.integer("limit", in: 1...Int64(FriendQuery.limitMax)) ?? Int64(FriendQuery.limitMax)
+        let call = FriendCall.blocked(after: try fields.text("cursor", bytesMax: Limits.nameBytesMax), limit: Int(limit))
+        return API.Parsed(call: .friendCall(call), subject: subject, errors: [])
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.value(answer.friendCallResult.json)
+    }
+}
+
+extension OwnerRequest {
+    /// The JSON of one page of the blocklist.
+    func blocked(after cursor: String?, limit: Int, of owner: borrowing Owner) -> [UInt8] {
+        let page = list(.blocked, of: owner).page(after: cursor, limit: limit + 1)
+        let users = page.prefix(limit)
+        var json = JSONWriter(reserving: 32 + 32 * users.count)
+        json.object { json in
+            json.key("userIDs")
+            json.array { json in for entry in users { json.string(entry.key) } }
+            if page.count > limit, let last = users.last { json.member("cursor", last.key) }
+        }
+        return json.bytes
+    }
+}

@@ -1,0 +1,29 @@
+import PresenceWire
+
+/// The newest versions of the relationship chains of users with sessions on a gateway, as these sessions were told them.
+///
+/// All sessions of a user that have their list were told the same, or will be once their queue has room.
+struct Relationships {
+    private var states: [WatchIndex.UserIndex: RelationshipState] = [:]
+
+    /// The state that the user's sessions were told.
+    func state(of user: WatchIndex.UserIndex) -> RelationshipState { states[user] ?? RelationshipState() }
+
+    /// Takes the notices of an owner. Returns those that the sessions lack.
+    mutating func take(_ notices: [RelationshipNotice], of user: WatchIndex.UserIndex) -> [RelationshipNotice] {
+        notices.filter { notice in
+            let known = state(of: user)
+            if notice.event == .state {
+                states[user] = notice.state
+                return notice.state != known
+            }
+            // A whole list, which overtook the notice, has told it.
+            if let list = notice.event.list, !notice.state.isNewer(than: known, in: list) { return false }
+            states[user] = notice.state
+            return true
+        }
+    }
+
+    /// The last session of the user has closed.
+    mutating func remove(_ user: WatchIndex.UserIndex) { states[user] = nil }
+}

@@ -1,0 +1,153 @@
+import PresenceWire
+
+/// The changes of one user's lists that one write makes, and the events about them (P38–P42).
+///
+/// Every session of the user receives them once the rows are on two disks (R6). An event names the sequence of its list before and after,
+/// so that a client which sees a gap fetches what it lacks.
+struct ChainNews {
+    private struct Change {
+        let row: Row
+        let event: RelationshipNotice.Event
+        /// The versions before the change, and after it.
+        let from: RelationshipState
+        let to: RelationshipState
+    }
+
+    private var changes: [Change] = []
+    /// Whether a group, or the friends of one, have changed.
+    private(set) var changesGroups = false
+
+    /// Adds a changed row.
+    ///
+    /// - Parameters:
+    ///   - held: the row before; nil for none.
+    ///   - old: the versions before the change.
+    ///   - new: the versions after it.
+    mutating func note(_ row: Row, insteadOf held: RowList.Entry?, from old: RelationshipState, to new: RelationshipState) {
+        let wasThere = held.map { !$0.isRemoved } ?? false
+        switch row.kind {
+        case .friendGroup: changesGroups = changesGroups || wasThere || row.value != nil
+        case .friend:
+            let before = (held?.fact(of: row.user) as Friend?)?.groupIDs ?? []
+            changesGroups = changesGroups || before != (try? Friend(row))?.groupIDs ?? []
+        default: break
+        }
+        guard let event = Self.event(of: row, wasThere: wasThere) else { return }
+        changes.append(Change(row: row, event: event, from: old, to: new))
+    }
+
+    /// The event about a row; nil if clients are told nothing of its kind.
+    private static func event(of row: Row, wasThere: Bool) -> RelationshipNotice.Event? {
+        let isThere = row.value != nil
+        switch row.kind {
+        case .friend: return isThere ? (wasThere ? .friendsChanged : .friendsAdded) : (wasThere ? .friendsDeleted : .state)
+        // A removal that finds nothing moves the sequence all the same.
+        case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : .state)
+        case .pendencyRead: return isThere ? .requestsRead : nil
+        case .blocked: return isThere == wasThere ? nil : (isThere ? .blockedAdded : .blockedDeleted)
+        case .friendGroup, .chainOutbox, .profile, .profileSubscription: return nil
+        case .status, .visibility, .subscription, .member, .clock, .policy, .kick: return nil
+        }
+    }
+
+    /// The events, in the order of the changes. Changes of one kind that follow each other make one event.
+    ///
+    /// - Parameter groups: the groups after the changes.
+    func notices(groups: FriendGroups) -> [RelationshipNotice] {
+        var notices: [RelationshipNotice] = []
+        var rest = changes[...]
+        while let first = rest.first {
+            let group = Array(rest.prefix { $0.event == first.event && $0.row.kind == first.row.kind })
+            rest = rest.dropFirst(group.count)
+            let state = group[group.count - 1].to
+            notices.append(RelationshipNotice(first.event, state, data: first.event == .state ? [] : Self.data(group, state, groups)))
+        }
+        return notices
+    }
+
+    private static func data(_ group: [Change], _ state: RelationshipState, _ groups: FriendGroups) -> [UInt8] {
+        let event = group[0].event
+        var json = JSONWriter(reserving: 128 + 160 * group.count)
+        json.object { json in
+            switch event {
+            case .friendsAdded, .friendsChanged:
+                json.key("friendList")
+                json.array { json in for change in group { json.friend(change.row, in: groups) } }
+            case .requestsAdded:
+                json.key("pendencyList")
+                json.array { json in for change in group { json.request(change.row) } }
+            case .friendsDeleted, .requestsDeleted, .blockedAdded, .blockedDeleted:
+                json.key("userIDs")
+                json.array { json in for change in group { json.string(change.row.key) } }
+                if event == .requestsDeleted { json.member("type", Int64(FriendRequestKind(group[0].row.kind).rawValue)) }
+            case .requestsRead:
+                if let read = try? ReadRequests(group[group.count - 1].row) { json.member("timestamp", read.timestamp) }
+            case .state, .groupsChanged: break
+            }
+            if let list = event.list {
+                json.member("fromSeq", group[0].from.sequence(of: list))
+                json.member("seq", state.sequence(of: list))
+            }
+            if event.list == .requests || event == .requestsRead { json.member("unreadCnt", Int64(state.unreadCount)) }
+        }
+        return json.bytes
+    }
+}
+
+extension OwnedUser {
+    /// The newest versions of the user's chain and profile.
+    var relationship: RelationshipState {
+        var state = RelationshipState()
+        guard !lists.isEmpty else { return state }
+        state.friends = list(.friend).version
+        let requests = FriendRequests(of: record.user, self)
+        (state.received, state.sent) = (requests.received.version, requests.sent.version)
+        state.profile = list(.profile).version
+        state.unreadCount = UInt32(clamping: requests.unreadCount)
+        return state
+    }
+}
+
+extension ChainNews {
+    /// Has the user's sessions told of the changes once the rows in the outbox are on two disks.
+    func tell(_ user: Owner.Index, of owner: inout Owner, into outbox: inout Outbox) {
+        let id = owner.users.user(at: user)
+        let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
+        var notices = notices(groups: groups)
+        if changesGroups {
+            let data = groups.json(of: owner.users[user].list(.friend), of: id)
+            notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
+        }
+        guard !notices.isEmpty, owner.policies.policy(of: id).chain.isEnabled else { return }
+        var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: [], removed: [])
+        update.notices = notices
+        outbox.listUpdatesWhenStored += owner.users[user].sessionPeers.map { ($0, update) }
+        owner.users.modify(user) { $0.unpublishedCount += 1 }
+    }
+}
+
+extension FriendGroups {
+    /// Most friends that an event names. An event with more leaves them out, and the client reads the groups.
+    private static let namedMax = 1_000
+
+    /// The data of the event about changed groups: all groups, with their friends.
+    fileprivate func json(of friends: RowList, of user: UserID) -> [UInt8] {
+        let members = members(of: groups, in: friends, of: user)
+        let isNamed = members.reduce(0) { $0 + $1.count } <= Self.namedMax
+        var json = JSONWriter(reserving: 1_024)
+        json.object { json in
+            json.key("groupList")
+            json.array { json in
+                for (group, friends) in zip(groups, members) { json.group(group, friends, isNamed: isNamed) }
+            }
+        }
+        return json.bytes
+    }
+}
+
+extension JSONWriter {
+    /// Writes a friend as clients receive it. A row of a list was checked when it was stored.
+    fileprivate mutating func friend(_ row: Row, in groups: FriendGroups) {
+        if let friend = try? Friend(row) { self.friend(friend, row.key, in: groups) }
+    }
+}

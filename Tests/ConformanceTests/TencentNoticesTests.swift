@@ -1,0 +1,105 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+extension ConformanceTests {
+    /// Tencent's blocklist and the notices of the relationship chain over HTTP on three nodes.
+    @Suite struct TencentNoticesTests {
+        private func code(_ answer: Answer) -> Int64? { answer.json["resultCode"]?.number }
+
+        private func codes(_ answer: Answer) -> [Int64?] { answer["resultList"].elements.map { $0["resultCode"]?.number } }
+
+        private func friends(of user: String, in app: App, node: Int) async throws -> [String?] {
+            try await app.call("getFriendList", "{}", as: user, node: node)["friendList"].elements.map { $0["userID"]?.text }
+        }
+
+        /// Waits until a session has these events of the chain after its login, and no other.
+        private func expect(_ names: [String], in session: Session) async throws {
+            try await session.until("the events \(names)") { events in
+                events.map(\.name).filter { $0.hasPrefix("onFriend") || $0.hasPrefix("onBlack") } == names
+            }
+        }
+
+        @Test("P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other")
+        func blocking() async throws {
+            let app = try await App("tencent")
+            for other in ["ben", "cid"] { _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#) }
+            let answer = try await app.call("addBlackList", #"{"userIDs":["ben","zoe"]}"#, node: 1)
+            #expect(codes(answer) == [0, 0])
+            for node in 0..<3 {
+                #expect(try await friends(of: "ann", in: app, node: node) == ["cid"])
+                #expect(try await friends(of: "ben", in: app, node: node) == [])
+            }
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#, node: 2)) == 30_515)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ann"}"#, as: "ben", node: 0)) == 30_525)
+            #expect(codes(try await app.call("addBlackList", #"{"userIDs":["ben"]}"#, node: 2)) == [31_307])
+        }
+
+        @Test("P30 P31 The blocklist is read by pages, and a user who is removed from it can be added again")
+        func unblocking() async throws {
+            let app = try await App("tencent", #"{"blockList.max":3}"#)
+            #expect(codes(try await app.call("addBlackList", #"{"userIDs":["ben","cid","dan","eve"]}"#)) == [0, 0, 0, 30_013])
+            let first = try await app.call("getBlackList", #"{"limit":2}"#, node: 1)
+            #expect(first["userIDs"].elements.map(\.text) == ["ben", "cid"] && first["cursor"].text == "cid")
+            let second = try await app.call("getBlackList", #"{"limit":2,"cursor":"cid"}"#, node: 2)
+            #expect(second["userIDs"].elements.map(\.text) == ["dan"] && second.json["cursor"] == nil)
+            #expect(codes(try await app.call("deleteBlackList", #"{"userIDs":["ben","eve"]}"#, node: 2)) == [0, 31_503])
+            #expect(try await app.call("getBlackList", "{}", node: 0)["userIDs"].elements.map(\.text) == ["cid", "dan"])
+            #expect(code(try await app.call("addFriend", #"{"userID":"ann"}"#, as: "ben", node: 1)) == 0)
+        }
+
+        @Test("P29 A blocked user sees the blocker OFFLINE when the call has been answered, and ONLINE after the block")
+        func hiding() async throws {
+            let app = try await App("tencent")
+            _ = try await app.login("ann", node: 1)
+            let watcher = try await app.login("ben", node: 2)
+            _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "ben", node: 2)
+            try await watcher.status(of: "ann") { $0["statusType"]?.text == "ONLINE" }
+            _ = try await app.call("addBlackList", #"{"userIDs":["ben"]}"#, node: 0)
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "ben", node: node)["statusType"]?.text == "OFFLINE") }
+            try await watcher.status(of: "ann") { $0["statusType"]?.text == "OFFLINE" }
+            _ = try await app.call("deleteBlackList", #"{"userIDs":["ben"]}"#, node: 0)
+            try await app.until("ann", is: "ONLINE", node: 2)
+        }
+
+        @Test("P38 P39 P40 Each device of a side whose list has changed is told, and a later login is told the newest sequence")
+        func friendNotices() async throws {
+            let app = try await App("tencent")
+            let devices = [try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web")]
+            let other = try await app.login("ben", node: 2)
+            _ = try await app.call("addFriend", #"{"userID":"ben","addType":"single"}"#, node: 2)
+            for session in devices { try await expect(["onFriendListAdded"], in: session) }
+            _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: "ben", node: 0)
+            try await expect(["onFriendListAdded"], in: other)
+            _ = try await app.call("deleteFriends", #"{"userIDs":["ben"],"delType":2}"#, node: 1)
+            for session in devices { try await expect(["onFriendListAdded", "onFriendListDeleted"], in: session) }
+            try await expect(["onFriendListAdded", "onFriendListDeleted"], in: other)
+            let sequence = try await app.call("getFriendList", "{}", node: 2)["seq"].text
+            let last = devices[0].events.last { $0.name == "onFriendListDeleted" }
+            #expect(last?.json["seq"]?.text == sequence && last?.json["userIDs"]?.elements.map(\.text) == ["ben"])
+            let later = try await app.login("ann", node: 2, query: "platform=pad")
+            try await later.until("the newest sequence") { events in
+                events.contains { $0.name == "onRelationshipState" && $0.json["friendSeq"]?.text == sequence }
+            }
+        }
+
+        @Test("P38 P41 P42 Both sides are told of a request and of its end", arguments: [0, 1, 2])
+        func requestNotices(response: Int) async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
+            let (asker, asked) = (try await app.login("ann", node: 0), try await app.login("ben", node: 1))
+            _ = try await app.call("addFriend", #"{"userID":"ben","addWording":"hello","addSource":"AddSource_Type_iOS"}"#, node: 2)
+            for session in [asker, asked] { try await expect(["onFriendApplicationListAdded"], in: session) }
+            let item = asked.events.last?.json["pendencyList"]?.elements.first
+            #expect(
+                item?["userID"]?.text == "ann" && item?["addWording"]?.text == "hello" && item?["addSource"]?.text == "AddSource_Type_iOS")
+            #expect(asked.events.last?.json["unreadCnt"]?.number == 1 && asker.events.last?.json["unreadCnt"]?.number == 0)
+            _ = try await app.call("doResponse", #"{"userID":"ann","responseType":\#(response)}"#, as: "ben", node: 2)
+            for (session, gainsFriend) in [(asker, response < 2), (asked, response == 1)] {
+                try await session.until("the end of the request") { events in
+                    let names = Set(events.map(\.name).filter { $0.hasPrefix("onFriend") })
+                    return names.contains("onFriendApplicationListDeleted") && names.contains("onFriendListAdded") == gainsFriend
+                }
+            }
+        }
+    }
+}

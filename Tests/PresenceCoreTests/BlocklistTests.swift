@@ -1,0 +1,149 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Blocklists (P29–P31). Ann and ben have different owners. Ben follows ann.
+@Suite struct BlocklistTests {
+    var cluster = TestCluster(nodes: 3)
+    let ann: String
+    let ben: String
+    let benPhone: Int
+
+    init() {
+        ann = cluster.user(ownedBy: 0)
+        ben = cluster.user(ownedBy: 1)
+        cluster.login(ann, on: 1)
+        benPhone = cluster.login(ben, on: 2)
+        cluster.subscribe(ben, to: [ann], on: 2)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func set(_ settings: String) {
+        cluster.call(.setAppPolicy(Array(#"{"settings":\#(settings)}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func decide(_ call: ChainCall, by name: String) -> [UInt32]? {
+        cluster.call(.chain(call), by: name, on: 2)
+        cluster.advance(.milliseconds(100))
+        guard case .chained(let outcomes) = cluster.lastAnswer(on: 2) else { return nil }
+        return outcomes.map(\.code.rawValue)
+    }
+
+    @discardableResult private mutating func add(_ target: String, by name: String) -> UInt32? {
+        decide(.add(user(target), SentRequest(addTime: 0), isTwoWay: true), by: name)?.first
+    }
+
+    @discardableResult private mutating func block(_ targets: [String], by name: String, _ isBlocked: Bool = true) -> [UInt32]? {
+        decide(.setBlocked(targets.map(user), isBlocked), by: name)
+    }
+
+    private func list(_ kind: Row.Kind, of name: String) -> [String] {
+        cluster.processes[cluster.ownerIndex(of: name)].node.machines.owner.live(kind, of: user(name))
+    }
+
+    /// The status of ann as ben's device shows it.
+    private var seenStatus: String? { cluster.clients[benPhone].view[ann]?["statusType"]?.textValue }
+
+    private mutating func query() -> StatusType? {
+        guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(ann)]), by: ben, on: 2) else { return nil }
+        return records.first??.statusType
+    }
+
+    @Test("A block ends the friendship on both sides") mutating func friendship() {
+        add(ben, by: ann)
+        #expect(block([ben], by: ann) == [0])
+        #expect(list(.blocked, of: ann) == [ben] && list(.friend, of: ann) == [] && list(.friend, of: ben) == [])
+        #expect(block([ben], by: ann, false) == [0])
+        #expect(list(.blocked, of: ann) == [] && list(.friend, of: ann) == [])
+    }
+
+    @Test("A block ends the requests of both users, on both sides", arguments: [true, false]) mutating func requests(isOwn: Bool) {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        if isOwn { add(ben, by: ann) } else { add(ann, by: ben) }
+        block([ben], by: ann)
+        for name in [ann, ben] { for kind in [Row.Kind.pendencyIn, .pendencyOut] { #expect(list(kind, of: name) == []) } }
+    }
+
+    @Test("Neither side can add the other while one blocks (30515, 30525), nor accept an earlier request") mutating func adding() {
+        block([ben], by: ann)
+        #expect(add(ben, by: ann) == 30_515)
+        #expect(add(ann, by: ben) == 30_525)
+        for name in [ann, ben] { #expect(list(.friend, of: name) == []) }
+        #expect(decide(.respond(user(ann), .accept(remark: "", isTwoWay: true)), by: ben) == [30_614])
+        block([ben], by: ann, false)
+        #expect(add(ann, by: ben) == 0)
+    }
+
+    @Test("A blocked user sees the blocker OFFLINE at once, and ONLINE again after the block", arguments: [true, false])
+    mutating func status(hides: Bool) {
+        if !hides { set(#"{"block.hidesStatus":false}"#) }
+        #expect(seenStatus == "ONLINE")
+        block([ben], by: ann)
+        #expect(seenStatus == (hides ? "OFFLINE" : "ONLINE"))
+        #expect(query() == (hides ? .offline : .online))
+        cluster.setStatus(ann, "secret", on: 1)
+        #expect((cluster.clients[benPhone].view[ann]?["customStatus"]?.textValue == "secret") == !hides)
+        block([ben], by: ann, false)
+        #expect(seenStatus == "ONLINE" && query() == .online)
+    }
+
+    @Test("The blocker still sees the blocked user") mutating func oneSide() {
+        cluster.subscribe(ann, to: [ben], on: 1)
+        block([ben], by: ann)
+        guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(ben)]), by: ann, on: 1) else {
+            Issue.record("the query is refused")
+            return
+        }
+        #expect(records.map { $0?.statusType } == [.online])
+    }
+
+    @Test("Each user of a call has a result: blocked already 31307, not blocked 31503, list full 30013") mutating func results() {
+        set(#"{"blockList.max":2}"#)
+        let others = (0..<3).map { cluster.user(ownedBy: 2, number: $0) }
+        #expect(block([others[0]], by: ann) == [0])
+        #expect(block(others, by: ann) == [31_307, 0, 30_013])
+        #expect(list(.blocked, of: ann) == others[..<2].sorted())
+        #expect(block([others[2], others[0]], by: ann, false) == [31_503, 0])
+        #expect(list(.blocked, of: ann) == [others[1]])
+    }
+
+    @Test("The blocklist is read by pages") mutating func pages() throws {
+        let others = (0..<3).map { cluster.user(ownedBy: 2, number: $0) }.sorted()
+        block(others, by: ann)
+        func page(_ cursor: String?, _ cluster: inout TestCluster) throws -> JSONValue {
+            guard case .friendCalled(let result) = cluster.call(.friendCall(.blocked(after: cursor, limit: 2)), by: ann, on: 2) else {
+                return .null
+            }
+            return try JSONReader.read(result.json)
+        }
+        let first = try page(nil, &cluster)
+        #expect(first["userIDs"]?.elements == others[..<2].map { .string($0) })
+        let second = try page(first["cursor"]?.textValue, &cluster)
+        #expect(second["userIDs"]?.elements == [.string(others[2])] && second["cursor"] == nil)
+    }
+
+    @Test("Whichever owner dies in the middle of a block, both sides end as blocked", arguments: [0, 1]) mutating func owners(dies: Int)
+        throws
+    {
+        add(ben, by: ann)
+        cluster.losing = dies == 0 ? [(0, 1)] : [(1, 0)]
+        cluster.call(.chain(.setBlocked([user(ben)], true)), by: ann, on: 2)
+        cluster.advance(.milliseconds(200))
+        cluster.kill(dies)
+        cluster.losing = []
+        cluster.advance(.seconds(8))
+        #expect(list(.blocked, of: ann) == [ben])
+        for name in [ann, ben] { #expect(list(.friend, of: name) == []) }
+        #expect(list(.chainOutbox, of: ann) == [])
+        #expect(query() == .offline)
+    }
+}
+
+extension Owner {
+    /// The live keys of a user's list here, as owner or replica.
+    fileprivate func live(_ kind: Row.Kind, of user: UserID) -> [String] {
+        index(ofKnown: user).map { users[$0].list(kind).entries.filter { !$0.isRemoved }.map(\.key) } ?? []
+    }
+}

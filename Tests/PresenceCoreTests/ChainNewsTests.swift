@@ -1,0 +1,170 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// The events of the relationship chain (P38–P42). Ann and ben have different owners, and sessions on other nodes.
+@Suite struct ChainNewsTests {
+    var cluster = TestCluster(nodes: 3)
+    let ann: String
+    let ben: String
+    let phone: Int
+    let browser: Int
+    let benPhone: Int
+
+    init() {
+        ann = cluster.user(ownedBy: 0)
+        ben = cluster.user(ownedBy: 1)
+        phone = cluster.login(ann, on: 1)
+        browser = cluster.login(ann, on: 2, platform: "web")
+        benPhone = cluster.login(ben, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func set(_ settings: String) {
+        cluster.call(.setAppPolicy(Array(#"{"settings":\#(settings)}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func decide(_ call: ChainCall, by name: String) {
+        cluster.call(.chain(call), by: name, on: 2)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func add(_ target: String, by name: String, isTwoWay: Bool = true) {
+        decide(.add(user(target), SentRequest(addTime: 0), isTwoWay: isTwoWay), by: name)
+    }
+
+    /// The events of the chain that a device was told, without the state at its login.
+    private func told(_ client: Int) -> [(name: String, data: JSONValue)] {
+        let names = RelationshipNotice.Event.allCases.map { "\($0.name)" }
+        return Array(cluster.clients[client].events.filter { names.contains($0.name) }.dropFirst()).map { ($0.name, $0.data) }
+    }
+
+    /// The names of these events, without those that name the newest sequences alone.
+    private func names(_ client: Int) -> [String] { told(client).map(\.name).filter { $0 != "onRelationshipState" } }
+
+    private func state(of name: String) -> RelationshipState {
+        cluster.processes[cluster.ownerIndex(of: name)].node.machines.owner.relationship(of: user(name))
+    }
+
+    @Test("Each login is told the newest sequences before onSubscriptionSyncCompleted, also a user's without friends") mutating func login()
+    {
+        add(ben, by: ann)
+        let tablet = cluster.login(ann, on: 0, platform: "tablet")
+        cluster.advance(.milliseconds(100))
+        let events = cluster.clients[tablet].events
+        let place = events.firstIndex { $0.name == "onRelationshipState" }
+        #expect(place.map { events[$0].data["friendSeq"]?.textValue } == state(of: ann).friends.text)
+        #expect(place ?? .max < events.firstIndex { $0.name == "onSubscriptionSyncCompleted" } ?? 0)
+        let first = cluster.clients[benPhone].events.first { $0.name == "onRelationshipState" }
+        #expect(first?.data["friendSeq"]?.textValue == Version.zero.text && first?.data["unreadCnt"]?.number == 0)
+    }
+
+    @Test("Every device of both users is told of a friend, with the sequence before and after (P38)") mutating func added() {
+        let sequences = [ann: state(of: ann).friends.text, ben: state(of: ben).friends.text]
+        add(ben, by: ann)
+        for (client, name, friend) in [(phone, ann, ben), (browser, ann, ben), (benPhone, ben, ann)] {
+            #expect(names(client) == ["onFriendListAdded"])
+            let data = told(client)[0].data
+            #expect(data["friendList"]?.elements.map { $0["userID"]?.textValue } == [friend])
+            #expect(data["fromSeq"]?.textValue == sequences[name])
+            #expect(data["seq"]?.textValue == state(of: name).friends.text)
+        }
+    }
+
+    @Test("A side whose list has not changed is told nothing (P39, P40)") mutating func oneWay() {
+        add(ben, by: ann, isTwoWay: false)
+        #expect(names(phone) == ["onFriendListAdded"] && names(benPhone) == [])
+        add(ann, by: ben)
+        #expect(names(benPhone) == ["onFriendListAdded"] && names(phone) == ["onFriendListAdded"])
+        decide(.delete([user(ann)], isTwoWay: false), by: ben)
+        #expect(names(benPhone).last == "onFriendListDeleted" && names(phone) == ["onFriendListAdded"])
+        #expect(told(benPhone).last?.data["userIDs"]?.elements == [.string(ann)])
+    }
+
+    @Test("Both sides are told of a request, and of its end (P41, P42)", arguments: [true, false]) mutating func request(isAccepted: Bool) {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        add(ben, by: ann)
+        for (client, other, type, unread) in [(phone, ben, Int64(2), Int64(0)), (benPhone, ann, 1, 1)] {
+            #expect(names(client) == ["onFriendApplicationListAdded"])
+            let data = told(client)[0].data
+            let item = data["pendencyList"]?.elements.first
+            #expect(item?["userID"]?.textValue == other && item?["type"]?.number == type)
+            #expect(data["unreadCnt"]?.number == unread)
+        }
+        decide(.respond(user(ann), isAccepted ? .accept(remark: "", isTwoWay: true) : .reject), by: ben)
+        for client in [phone, browser, benPhone] {
+            let ends = Set(names(client).dropFirst())
+            #expect(ends == (isAccepted ? ["onFriendApplicationListDeleted", "onFriendListAdded"] : ["onFriendApplicationListDeleted"]))
+            let end = told(client).first { $0.name == "onFriendApplicationListDeleted" }?.data
+            #expect(end?["type"]?.number == (client == benPhone ? 1 : 2))
+            #expect(end?["fromSeq"] == told(client).first { $0.name == "onFriendApplicationListAdded" }?.data["seq"])
+        }
+    }
+
+    @Test("Whatever happens, the sequence that a device was told last is that of the list") mutating func chained() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        for _ in 0..<2 {
+            add(ben, by: ann)
+            decide(.respond(user(ann), .accept(remark: "", isTwoWay: true)), by: ben)
+            // The owner of ann removes what is not there.
+            decide(.respond(user(ann), .reject), by: ben)
+            add(ann, by: ben)
+            decide(.delete([user(ben)], isTwoWay: true), by: ann)
+        }
+        for (client, name) in [(phone, ann), (browser, ann), (benPhone, ben)] {
+            var held = [
+                "friendSeq": RelationshipState().sequence(of: .friends), "pendencySeq": RelationshipState().sequence(of: .requests),
+            ]
+            for (event, data) in told(client) {
+                if event == "onRelationshipState" {
+                    for name in ["friendSeq", "pendencySeq"] { held[name] = data[name]!.textValue }
+                    continue
+                }
+                let list = event.hasPrefix("onFriendApplication") ? "pendencySeq" : "friendSeq"
+                #expect(data["fromSeq"]?.textValue == held[list], "\(event)")
+                held[list] = data["seq"]!.textValue
+            }
+            #expect(held["friendSeq"] == state(of: name).sequence(of: .friends))
+            #expect(held["pendencySeq"] == state(of: name).sequence(of: .requests))
+        }
+    }
+
+    @Test("A device whose queue is full is told the newest state alone, once it reads again") mutating func blocked() {
+        let client = cluster.clients[phone]
+        cluster.processes[client.node].gateways[0].value.block(client.index, at: cluster.now)
+        for name in (0..<3).map({ cluster.user(ownedBy: 2, number: $0) }) { add(name, by: ann) }
+        #expect(names(phone) == [] && names(browser).count == 3)
+        cluster.processes[client.node].gateways[0].value.unblock(client.index)
+        cluster.settle()
+        #expect(told(phone).map(\.name) == ["onRelationshipState"])
+        #expect(told(phone)[0].data["friendSeq"]?.textValue == state(of: ann).friends.text)
+    }
+
+    @Test("A device that misses an event on a broken link is told the newest state") mutating func lost() {
+        cluster.losing = [(0, 1)]
+        add(cluster.user(ownedBy: 2), by: ann)
+        #expect(told(phone).isEmpty && names(browser) == ["onFriendListAdded"])
+        cluster.unlink(0, 1)
+        cluster.losing = []
+        cluster.link(0, 1)
+        cluster.advance(.seconds(2))
+        #expect(told(phone).map(\.name) == ["onRelationshipState"])
+        #expect(told(phone)[0].data["friendSeq"]?.textValue == state(of: ann).friends.text)
+        #expect(names(browser) == ["onFriendListAdded"])
+    }
+
+    @Test("Apps without the relationship chain get no such event") mutating func off() {
+        set(#"{"chain.enabled":false}"#)
+        let tablet = cluster.login(ann, on: 0, platform: "tablet")
+        cluster.advance(.milliseconds(100))
+        #expect(!cluster.clients[tablet].events.contains { $0.name == "onRelationshipState" })
+    }
+}
+
+extension Owner {
+    fileprivate func relationship(of user: UserID) -> RelationshipState {
+        index(ofKnown: user).map { users[$0].relationship } ?? RelationshipState()
+    }
+}
