@@ -12,7 +12,7 @@ enum MachineFaultPlan {
         case .wrongClocks: return Plan.audience(options, &random) + wrongClocks(options, &random)
         case .twin: return Plan.audience(options, &random) + twin(options, &random)
         case .lostRows: return Plan.audience(options, &random) + lostRows(options, &random)
-        case .random: return faultsAmongOthers(options, &random)
+        case .random, .befriending: return faultsAmongOthers(options, &random)
         default: return []
         }
     }

@@ -20,8 +20,8 @@ extension Plan {
     /// The steps. A separate generator draws them, so that all other steps and histories stay the same.
     static func publishing(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
-        // Setting a policy would switch the removal of users off.
-        guard random.isOnce(in: 3), !options.isRemoval else { return [] }
+        // Setting a policy would switch the removal of users off, and make friend lists long.
+        guard random.isOnce(in: 3), !options.isRemoval, !options.isBefriending else { return [] }
         let count = max(options.stepsCount / 4, 12)
         var steps = viewers(options, &random) + events(count, options, &random)
         let (isReachable, changesPolicy) = (random.isOnce(in: 3), random.isOnce(in: 2))

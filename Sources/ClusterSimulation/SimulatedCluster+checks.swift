@@ -296,7 +296,7 @@ extension SimulatedCluster {
         let presence = truth.presences[user]
         let reached = reachedDevices(of: user)
         let (least, most) = (platforms(of: presence.platforms + reached.certain), platforms(of: presence.platforms + reached.possible))
-        if presence.openCount == 0, !reached.certain.isEmpty { counts.onlineByPush += 1 }
+        if presence.openCount == 0, !reached.certain.isEmpty { counts.push.onlineUsers += 1 }
         if record.statusType == .online ? most.isEmpty : !least.isEmpty {
             return violate(
                 .recordsEqualSessions,

@@ -14,13 +14,14 @@ extension SimulatedCluster {
         case .publish(let user, let value, let seconds, let onlineOnly, let synced):
             call(.publishEvent(value: value, ext: "", seconds: seconds, isForOnlineOnly: onlineOnly, isSynced: synced), by: user)
         case .loginReachable(let client, let node):
-            if !clients[client].isWanted { counts.reachableLogins += 1 }
+            if !clients[client].isWanted { counts.push.logins += 1 }
             login(client, node: node, resumes: true, isPushReachable: true)
         case .setPolicy(let change): if !truth.policy.isBusy { call(.setAppPolicy(Array(change.utf8)), by: 0) }
         case .kick(let user):
             excuseAbsence(of: user)
             call(.kick(reason: "kicked"), by: user)
         case .loseRows(let node, let users, let part): MachineFaults.lose(part, of: users, on: node, self)
+        case .chain(let action): ChainChecks.perform(action, &self)
         default: break
         }
     }
@@ -34,6 +35,7 @@ extension SimulatedCluster {
                     value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): notePolicyAsked(change)
         case .kick: truth.reaches[user].doubt(at: time)
+        case .chain, .getFriendList: ChainChecks.asked(call, by: user, &self)
         default: break
         }
     }

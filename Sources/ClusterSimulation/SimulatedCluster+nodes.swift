@@ -477,6 +477,7 @@ extension SimulatedCluster {
         case .persist(let rows, _, let isUrgent):
             for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
             noteOffline(rows, by: node, in: turn)
+            if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
             if let problem = MachineFaults.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.isRemoval { checkRemoval(in: rows, by: node) }
         case .deleteSlots(let slots):

@@ -55,9 +55,7 @@ extension SimulatedCluster {
             let expected = truth.subscriptions[follower]
             guard expected.changedAt < since,
                 follower == user ? !expected.targets(at: time).isEmpty : expected.targets(at: time).contains(user)
-            else {
-                continue
-            }
+            else { continue }
             return violate(.nobodyIsRemovedEarly, "\(words), whom user-\(follower) follows, or who follows somebody")
         }
     }

@@ -60,7 +60,7 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick, .loseRows: performApart(action)
+        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain: performApart(action)
         }
     }
 
@@ -181,14 +181,11 @@ extension SimulatedCluster {
         if case .refused(let refusal) = answer {
             counts.refused += 1
             checkRefusal(refusal, of: call, by: node)
-            return refusal.mayTakeEffect ? truth.unanswered(call) : truth.refused(call)
+            return refusal.mayTakeEffect ? truth.unanswered(call) : truth.refused(call, at: time)
         }
         if case .rateLimited = answer {
             counts.refused += 1
-            if call.call.changesSubscriptions { truth.subscriptions[call.user].isBusy = false }
-            if case .setVisibility = call.call { truth.oracles[call.user].end() }
-            if case .setAppPolicy = call.call { truth.policy.isBusy = false }
-            return
+            return truth.refused(call, at: time)
         }
         counts.acknowledged += 1
         checkContents(of: answer)
@@ -225,11 +222,10 @@ extension SimulatedCluster {
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
-        case (.logout(nil), .done):
+        case (.chain, .chained), (.getFriendList, .listed): ChainChecks.answered(answer, to: call, isAlone: isAlone, &self)
+        case (.logout(let session), .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
-            noteReachEnded(call.user)
-        case (.logout, .done):
-            truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
+            if session == nil { noteReachEnded(call.user) }
         default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
     }

@@ -75,6 +75,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case twin
         /// Replicas lose rows of users whose slots are neighbors. Nothing but the repair brings them back.
         case lostRows
+        /// Few users add, answer and delete one another, with lists that are soon full.
+        case befriending
     }
 
     public let seed: UInt64
@@ -121,7 +123,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         var fault = SplitMix64(seed: seed).split(350)
         var lost = SplitMix64(seed: seed).split(360)
         let machineFault = Self.machineFault(isHarder: isHarder, &fault) ?? (lost.isOnce(in: 24) ? .lostRows : nil)
-        let isHarder = isHarder && machineFault == nil
+        let firstKind = machineFault ?? (ChainPlan.isDrawn(seed: seed) ? .befriending : nil)
+        let isHarder = isHarder && firstKind == nil
         var latest = SplitMix64(seed: seed).split(40)
         let isInheritance = isHarder && latest.isOnce(in: 24)
         let isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
@@ -177,7 +180,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             (isStopping, .stopping),
             (isRemoval, .removal),
         ]
-        kind = machineFault ?? kinds.first(where: \.isDrawn)?.kind ?? .random
+        kind = firstKind ?? kinds.first(where: \.isDrawn)?.kind ?? .random
         if isLate { (nodesCount, usersCount, faults) = (staged.number(in: 3...5), staged.number(in: 5...9), [.resets, .delays]) }
         if isLoss { (nodesCount, usersCount, faults) = (staged.number(in: 4...5), 14, [.kills, .disks, .delays]) }
         if isSplit { (nodesCount, faults) = (3, [staged.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
@@ -185,6 +188,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
         if isShrinking { activeMilliseconds = 24_000 }
         stageMachineFault(&fault)
+        if isBefriending { ChainPlan.stage(&self) }
         stageLatest(&latest)
         stageLossy(&lossy)
         if isStopping { (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000) }
@@ -259,7 +263,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// Whether all faults of this history are staged.
     var isStaged: Bool {
         switch kind {
-        case .random, .returning, .seeking: false
+        case .random, .returning, .seeking, .befriending: false
         default: true
         }
     }
@@ -311,4 +315,5 @@ extension SimulationOptions {
     var isOvertaken: Bool { kind == .overtaken }
     var isStopping: Bool { kind == .stopping }
     var isRemoval: Bool { kind == .removal }
+    var isBefriending: Bool { kind == .befriending }
 }

@@ -52,6 +52,7 @@ struct Truth {
     var reaches: [Reach]
     var contents: [Contents]
     var policy: PolicyTruth
+    var chain: ChainOracle
     /// The events that synced sessions must receive.
     var expectations: [Expectation] = []
     /// The acknowledged kicks.
@@ -65,6 +66,7 @@ struct Truth {
         reaches = Array(repeating: Reach(), count: usersCount)
         contents = Array(repeating: Contents(), count: usersCount)
         policy = PolicyTruth(standard: settings.policy)
+        chain = ChainOracle(usersCount: usersCount, friendsMax: Int(settings.policy.chain.friendsMax))
         presences = Array(repeating: Presence(), count: usersCount)
         isConcerned = Array(repeating: false, count: usersCount)
         expectedStatuses = Array(repeating: [], count: usersCount)
@@ -130,14 +132,16 @@ struct Truth {
     mutating func unanswered(_ call: SimulatedCall) {
         if case .setVisibility = call.call { oracles[call.user].end() }
         if case .setAppPolicy = call.call { policy.isBusy = false }
+        chain.refused(call, mayTakeEffect: true, at: call.at + .milliseconds(5_000))
         guard call.call.changesSubscriptions else { return }
         subscriptions[call.user].isBusy = false
         subscriptions[call.user].doubt()
     }
 
     /// Records that a call was refused, and has changed nothing.
-    mutating func refused(_ call: SimulatedCall) {
+    mutating func refused(_ call: SimulatedCall, at now: Nanoseconds) {
         switch call.call {
+        case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
         case .setVisibility: oracles[call.user].refuse()
         case .setAppPolicy: policy.isBusy = false
         case .setSelfStatus(let text, _): refuseStatus(text, of: call.user)

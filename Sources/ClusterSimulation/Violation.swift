@@ -60,6 +60,18 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case versionsAreInTime
         /// Of two processes with one node ID one serves, and the other one ends in time and says why.
         case oneProcessServes
+        /// Each acknowledged decision of the relationship chain holds until a later one undoes it, and its answer is right.
+        case chainIsAcknowledged
+        /// At rest both sides of a friend request, and of a friendship that both made, agree.
+        case chainMatches
+        /// No friend comes back without an addition or an approval that is newer than the deletion.
+        case deletedStaysDeleted
+        /// Nobody has more friends and open requests than `friends.max`.
+        case friendsAreExact
+        /// A client that applies the changes since any list that it had holds the owner's list.
+        case syncEqualsList
+        /// At rest no decision waits in an outbox.
+        case outboxDrains
     }
 
     public let guarantee: Guarantee

@@ -1,0 +1,214 @@
+import PresenceCore
+import PresenceWire
+
+/// Makes the calls of the relationship chain, and checks its guarantees: see ``ChainOracle``.
+enum ChainChecks {
+    /// The lists of one user in which the other users of a decision occur.
+    private static let kinds: [Row.Kind] = [.friend, .pendencyOut, .pendencyIn, .chainOutbox]
+
+    /// The time after which nothing of a call is on its way any more, if no link is slow.
+    private static let arrivalMilliseconds = 1_000
+
+    /// The time that the nodes have at rest to answer a call.
+    private static let answerMilliseconds = 200
+
+    // MARK: Calls
+
+    static func perform(_ action: ChainAction, _ cluster: inout SimulatedCluster) {
+        guard action.user < cluster.userIDs.count, action.others.allSatisfy({ $0 < cluster.userIDs.count }) else { return }
+        for other in action.others { cluster.truth.concern(other) }
+        if let call = action.call(cluster.userID) { return cluster.call(call, by: action.user) }
+        guard case .sync(let user, let choice, let limit) = action, !cluster.truth.chain.lists[user].isReading else { return }
+        cluster.call(.getFriendList(cluster.truth.chain.lists[user].query(choice: choice, limit: limit)), by: user)
+    }
+
+    /// Records that a call is about to be made.
+    static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
+        if case .chain(let chainCall) = call {
+            cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
+        } else {
+            cluster.truth.chain.lists[user].isReading = true
+        }
+    }
+
+    private static func allowed(_ cluster: SimulatedCluster) -> [ChainPolicy.AllowType] {
+        cluster.truth.policy.policies.map(\.chain.defaultAllowType)
+    }
+
+    /// Handles an answer.
+    ///
+    /// - Parameter isAlone: whether the node was the only one, so that others do not know the change until they have met it.
+    static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
+        switch (call.call, answer) {
+        case (.chain(let chainCall), .chained(let outcomes)):
+            for outcome in outcomes { cluster.counts.chain.note(outcome.code) }
+            let problem = cluster.truth.chain.answered(
+                outcomes, to: chainCall, by: call.user, askedAt: call.at, allowed: allowed(cluster),
+                trust(in: call, isAlone: isAlone, cluster), at: cluster.time)
+            if let problem { cluster.violate(.chainIsAcknowledged, problem) }
+        case (.getFriendList(let query), .listed(let bytes)):
+            cluster.truth.chain.lists[call.user].isReading = false
+            guard let json = try? JSONReader.read(bytes) else {
+                return cluster.violate(.messagesAreReadable, "not a friend list: \(String(decoding: bytes, as: UTF8.self))")
+            }
+            cluster.counts.chain.listsRead += 1
+            cluster.truth.chain.lists[call.user].read(json, to: query)
+        default: break
+        }
+    }
+
+    private static func trust(in call: SimulatedCall, isAlone: Bool, _ cluster: SimulatedCluster) -> ChainOracle.Trust {
+        let faults = cluster.options.faults
+        let isSplit = !faults.isDisjoint(with: [.partitions, .pauses])
+        let arrived = call.at - .milliseconds(arrivalMilliseconds)
+        return ChainOracle.Trust(
+            isComplete: !isSplit && !isAlone && isSound(cluster), mayBeRetry: !faults.subtracting([.clients]).isEmpty,
+            arrivedBefore: faults.isDisjoint(with: [.partitions, .pauses, .delays]) ? arrived : .min)
+    }
+
+    /// Whether at most one replica of each user was down lately. The start of the history, at which no node has rows yet, does not count.
+    private static func isSound(_ cluster: SimulatedCluster) -> Bool {
+        cluster.isSound || cluster.crippledAt < .milliseconds(SimulatedCluster.calmMilliseconds)
+    }
+
+    // MARK: While things happen
+
+    /// Checks the lists of the users of whom a node writes rows.
+    static func check(_ rows: [Row], by node: Int, _ cluster: SimulatedCluster) {
+        guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses]) else { return }
+        var last: UserID?
+        for row in rows where (row.kind == .friend || row.kind == .chainOutbox) && row.value != nil && row.user != last {
+            last = row.user
+            let owner = cluster.nodes[node]
+            guard owner.look({ $0.cluster.decides(row.user) }) else { continue }
+            let friends = owner.look { $0.owner.liveRows(.friend, of: row.user) }.map(\.key)
+            let reserved = owner.look { $0.owner.liveRows(.chainOutbox, of: row.user) }.filter {
+                $0.addsFriend && !friends.contains($0.key)
+            }
+            guard friends.count + reserved.count > cluster.truth.chain.friendsMax else { continue }
+            cluster.violate(
+                .friendsAreExact,
+                "at \(owner.id) \(row.user.id) has the friends \(friends) and may add \(reserved.map(\.key)), at most "
+                    + "\(cluster.truth.chain.friendsMax) are right")
+        }
+    }
+
+    // MARK: At rest
+
+    /// Checks the lists of all users when the cluster is at rest.
+    static func finish(_ cluster: inout SimulatedCluster) {
+        cluster.twice { checkLists($0) }
+        for user in cluster.userIDs.indices where !cluster.isBroken { checkSync(of: user, &cluster) }
+    }
+
+    private static func checkLists(_ cluster: SimulatedCluster) {
+        for user in cluster.userIDs.indices where !cluster.isBroken {
+            checkReplicas(user, cluster)
+            for row in rows(.chainOutbox, of: user, cluster) {
+                cluster.violate(
+                    .outboxDrains, "user-\(user) has still to tell \(row.key): \(String(decoding: row.value ?? [], as: UTF8.self))")
+            }
+        }
+        guard !cluster.isBroken else { return }
+        let problem = cluster.truth.chain.problem { user, kind in
+            Set(rows(kind, of: user, cluster).compactMap { cluster.userIndex($0.key) })
+        }
+        if let problem { cluster.violate(problem.0, problem.1) }
+    }
+
+    /// The live rows of a list by the owner of its user.
+    private static func rows(_ kind: Row.Kind, of user: Int, _ cluster: SimulatedCluster) -> [Row] {
+        cluster.owner(of: user).map { cluster.nodes[$0].look { $0.owner.liveRows(kind, of: cluster.userID(user)) } } ?? []
+    }
+
+    /// Checks that all replicas of a user have the same lists, in memory and on disk.
+    private static func checkReplicas(_ user: Int, _ cluster: SimulatedCluster) {
+        guard let owner = cluster.owner(of: user) else { return }
+        let id = cluster.userID(user)
+        let replicas = cluster.nodes[owner].look { $0.cluster.replicaIDs(of: id) }
+        for node in cluster.hosts where replicas.contains(cluster.nodes[node].id) {
+            for kind in kinds {
+                let right = rows(kind, of: user, cluster)
+                let held = cluster.nodes[node].look { $0.owner.liveRows(kind, of: id) }
+                if held != right {
+                    cluster.violate(
+                        .replicasAgree, "\(cluster.nodes[node].id) has \(words(held)) as \(kind) of user-\(user), its owner \(words(right))"
+                    )
+                }
+                let stored = cluster.userIDs.compactMap { other in
+                    cluster.nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: kind, key: "\(other.id)")]
+                }.filter { $0.value != nil }
+                if stored.sorted(by: { $0.key < $1.key }) != held.sorted(by: { $0.key < $1.key }) {
+                    cluster.violate(
+                        .replicasAgree,
+                        "the disk of \(cluster.nodes[node].id) has \(words(stored)) as \(kind) of user-\(user), its memory \(words(held))")
+                }
+            }
+        }
+    }
+
+    private static func words(_ rows: [Row]) -> [String] { rows.map { "\($0.key) \($0.version.text)" } }
+
+    /// Reads the whole list of a user, and the changes since each list that its client had.
+    private static func checkSync(of user: Int, _ cluster: inout SimulatedCluster) {
+        let snapshots = cluster.truth.chain.lists[user].snapshots
+        guard let whole = read(FriendQuery(), as: user, &cluster) else { return }
+        for snapshot in snapshots where !cluster.isBroken {
+            guard let list = read(FriendQuery(since: snapshot.sequence), as: user, &cluster), list != whole else { continue }
+            cluster.violate(
+                .syncEqualsList,
+                "user-\(user) applies the changes since \(snapshot.sequence) \(words(snapshot)), and has \(words(list)), right is \(words(whole))"
+            )
+        }
+    }
+
+    private static func words(_ list: ClientLists.Snapshot) -> [String] {
+        list.friends.sorted { $0.key < $1.key }.map { "\($0.key) \"\($0.value)\"" }
+    }
+
+    /// Makes a query at rest. Returns the list of the client after the answer.
+    private static func read(_ query: FriendQuery, as user: Int, _ cluster: inout SimulatedCluster) -> ClientLists.Snapshot? {
+        cluster.truth.chain.lists[user].latest = nil
+        cluster.call(.getFriendList(query), by: user)
+        cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+        if cluster.truth.chain.lists[user].latest == nil {
+            cluster.violate(.everyCallIsAnswered, "user-\(user) reads its friends when everything is at rest, and gets no list")
+        }
+        return cluster.truth.chain.lists[user].latest
+    }
+}
+
+/// The counts of calls of the relationship chain in a history.
+public struct ChainCounts: Equatable, Sendable {
+    public var done = 0
+    public var pending = 0
+    public var refused = 0
+    /// Decisions whose result is unknown.
+    public var uncertain = 0
+    public var listsRead = 0
+
+    mutating func note(_ code: ChainCode) {
+        switch code {
+        case .done: done += 1
+        case .pending: pending += 1
+        case .unavailable, .conflict: uncertain += 1
+        default: refused += 1
+        }
+    }
+
+    public static func += (left: inout ChainCounts, right: ChainCounts) {
+        left.done += right.done
+        left.pending += right.pending
+        left.refused += right.refused
+        left.uncertain += right.uncertain
+        left.listsRead += right.listsRead
+    }
+}
+
+extension Row {
+    /// Whether a row of an outbox may bring its user a friend.
+    fileprivate var addsFriend: Bool {
+        guard let value, let json = try? JSONReader.read(value) else { return false }
+        return json["command"]?.text == "add" || (json["command"]?.text == "accept" && json["isTwoWay"] == .bool(true))
+    }
+}

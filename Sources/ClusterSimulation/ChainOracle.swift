@@ -1,0 +1,249 @@
+import PresenceCore
+import PresenceWire
+
+/// The certain facts of the relationship chain by the answers of its calls, and the friend lists that clients have read.
+///
+/// Its inputs are the begin of a call and its answer. It knows neither nodes nor rows: see ``ChainChecks``.
+struct ChainOracle {
+    /// A call without an answer.
+    private struct OpenCall {
+        let user: Int
+        let call: ChainCall
+        let at: Nanoseconds
+        /// The number of the first decision. The others follow.
+        let firstID: Int
+        /// The users that may have been allowed to add others when the call began.
+        let allowed: [ChainPolicy.AllowType]
+    }
+
+    /// How far the answer to a call can be trusted.
+    struct Trust {
+        /// Whether all nodes know what was acknowledged before.
+        var isComplete = true
+        /// Whether an attempt of the call may have been decided before.
+        var mayBeRetry = true
+        /// The time before which the requests of other calls have arrived or are lost.
+        var arrivedBefore = Nanoseconds.min
+    }
+
+    let usersCount: Int
+    /// The setting `friends.max`.
+    let friendsMax: Int
+    private(set) var pairs: [PairOracle]
+    var lists: [ClientLists]
+    private var openCalls: [OpenCall] = []
+    private var lastID = 0
+    /// Whether a call of the chain was made.
+    var isUsed: Bool { lastID > 0 }
+
+    init(usersCount: Int, friendsMax: Int) {
+        (self.usersCount, self.friendsMax) = (usersCount, friendsMax)
+        pairs = Array(repeating: PairOracle(), count: usersCount * usersCount)
+        lists = Array(repeating: ClientLists(), count: usersCount)
+    }
+
+    /// The place of two users in ``pairs``. The user with the lower number is the first one.
+    private func index(_ user: Int, _ other: Int) -> Int { min(user, other) * usersCount + max(user, other) }
+
+    func pair(_ user: Int, _ other: Int) -> PairOracle { pairs[index(user, other)] }
+
+    // MARK: Calls
+
+    mutating func ask(_ call: ChainCall, by user: Int, allowed: [ChainPolicy.AllowType], at now: Nanoseconds) {
+        openCalls.append(OpenCall(user: user, call: call, at: now, firstID: lastID + 1, allowed: allowed))
+        for (other, decision) in call.pairDecisions {
+            lastID += 1
+            guard let other = other.simulatedNumber else { continue }
+            pairs[index(user, other)].ask(lastID, decision, isByFirst: user < other)
+        }
+    }
+
+    private mutating func take(_ call: ChainCall, by user: Int, at moment: Nanoseconds) -> OpenCall? {
+        let index = openCalls.firstIndex { $0.user == user && $0.at == moment && $0.call == call }
+        return index.map { openCalls.remove(at: $0) }
+    }
+
+    /// Records that a call has changed nothing, or that it may still do so.
+    mutating func refused(_ asked: SimulatedCall, mayTakeEffect: Bool, at now: Nanoseconds) {
+        if case .getFriendList = asked.call { lists[asked.user].isReading = false }
+        guard case .chain(let call) = asked.call, let open = take(call, by: asked.user, at: asked.at) else { return }
+        let user = asked.user
+        for (position, (other, _)) in call.pairDecisions.enumerated() {
+            guard let other = other.simulatedNumber else { continue }
+            let (index, id) = (index(user, other), open.firstID + position)
+            if mayTakeEffect { pairs[index].doubt(id, at: now) } else { pairs[index].refuse(id, at: now) }
+        }
+    }
+
+    /// Records the answer to a call. Returns what is wrong with it, in words; nil for nothing.
+    mutating func answered(
+        _ outcomes: [ChainOutcome], to call: ChainCall, by user: Int, askedAt: Nanoseconds, allowed: [ChainPolicy.AllowType],
+        _ trust: Trust,
+        at now: Nanoseconds
+    ) -> String? {
+        guard let open = take(call, by: user, at: askedAt) else { return "nobody waits for the answer to \(call)" }
+        guard outcomes.map(\.user) == call.pairDecisions.map(\.other) else { return "\(call) is answered \(outcomes)" }
+        var problem: String?
+        for (position, (outcome, decided)) in zip(outcomes, call.pairDecisions).enumerated() {
+            guard let other = outcome.user.simulatedNumber else { continue }
+            let place = index(user, other)
+            let id = open.firstID + position
+            // A conflict has not begun, but an earlier attempt of the same call may have.
+            guard outcome.code != .unavailable, outcome.code != .conflict else {
+                pairs[place].doubt(id, at: now)
+                continue
+            }
+            let full = isWronglyFull(outcome.code, user, other, since: askedAt)
+            let known = pairs[place].settled(before: id) ?? PairOracle.Known(certain: [])
+            let claims = decided.decision.claims(
+                of: outcome.code, known, allowed: open.allowed + allowed, mayBeRetry: trust.mayBeRetry)
+            let wrong = pairs[place].answer(
+                id, claims, isTrusted: trust.isComplete,
+                endsDoubt: decided.decision.endsEarlier(with: outcome.code) ? trust.arrivedBefore : .min, at: now)
+            if trust.isComplete, full { problem = problem ?? "user-\(user) is answered \(outcome.code.rawValue), and the list has room" }
+            guard let wrong else { continue }
+            let (first, second) = ("user-\(min(user, other))", "user-\(max(user, other))")
+            let value = known[user < other ? wrong : wrong.flipped] ?? false
+            problem =
+                problem ?? "user-\(user) asks \(decided.decision) of user-\(other), and is answered \(outcome.code.rawValue), "
+                + "though it was certainly \(value) that \(wrong.words(first, second))"
+        }
+        return problem
+    }
+
+    /// Whether an answer says that a list is full that certainly has room.
+    private func isWronglyFull(_ code: ChainCode, _ user: Int, _ other: Int, since moment: Nanoseconds) -> Bool {
+        switch code {
+        case .selfFull: friendsMost(of: user, besides: other, since: moment) < friendsMax
+        case .otherFull: friendsMost(of: other, besides: user, since: moment) < friendsMax
+        default: false
+        }
+    }
+
+    /// The most friends that a user can have had since a moment, open calls included.
+    private func friendsMost(of user: Int, besides other: Int, since moment: Nanoseconds) -> Int {
+        (0..<usersCount).count { friend in
+            friend != user && friend != other
+                && pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
+        }
+    }
+
+    // MARK: At rest
+
+    /// The first difference between the lists of all users and what is certain, with the guarantee that it breaks.
+    ///
+    /// - Parameter holds: the keys of the live rows of a list of a user.
+    func problem(_ holds: (Int, Row.Kind) -> Set<Int>) -> (Violation.Guarantee, String)? {
+        for first in 0..<usersCount {
+            for second in first + 1..<usersCount {
+                if let problem = problem(first, second, facts(first, second, holds)) { return problem }
+            }
+        }
+        return nil
+    }
+
+    private func facts(_ first: Int, _ second: Int, _ holds: (Int, Row.Kind) -> Set<Int>) -> PairFacts {
+        var facts: PairFacts = []
+        for (kind, own) in [(Row.Kind.friend, PairFacts.ownFriend), (.pendencyOut, .ownSent), (.pendencyIn, .ownReceived)] {
+            if holds(first, kind).contains(second) { facts.insert(own) }
+            if holds(second, kind).contains(first) { facts.insert(own.flipped) }
+        }
+        return facts
+    }
+
+    private func problem(_ first: Int, _ second: Int, _ facts: PairFacts) -> (Violation.Guarantee, String)? {
+        let (own, other) = ("user-\(first)", "user-\(second)")
+        let pair = pair(first, second)
+        if let wrong = pair.problem(with: facts) {
+            let isFriend = wrong == .ownFriend || wrong == .otherFriend
+            let words = wrong.words(own, other)
+            return facts.contains(wrong)
+                ? (isFriend ? .deletedStaysDeleted : .chainIsAcknowledged, "\(words), and it was acknowledged that this has ended")
+                : (.chainIsAcknowledged, "it was acknowledged that \(words), and the list does not have it")
+        }
+        for sent in [PairFacts.ownSent, .otherSent] {
+            let received: PairFacts = sent == .ownSent ? .otherReceived : .ownReceived
+            guard facts.contains(sent) != facts.contains(received) else { continue }
+            return (.chainMatches, (facts.contains(sent) ? sent : received).words(own, other) + ", and the other list has nothing of it")
+        }
+        if !pair.mayBeOneSided, facts.contains(.ownFriend) != facts.contains(.otherFriend) {
+            let held: PairFacts = facts.contains(.ownFriend) ? .ownFriend : .otherFriend
+            return (.chainMatches, held.words(own, other) + ", and not the other way round")
+        }
+        return nil
+    }
+}
+
+extension UserID {
+    /// The number of a user of the simulation.
+    fileprivate var simulatedNumber: Int? { Int(id.dropFirst("user-".count)) }
+}
+
+extension PairDecision {
+    /// Whether this answer says that the earlier decisions of the user about the other user have ended.
+    fileprivate func endsEarlier(with code: ChainCode) -> Bool {
+        switch self {
+        case .add: code == .done || code == .pending
+        case .accept, .reject, .delete(isTwoWay: true): code == .done
+        case .delete(isTwoWay: false): false
+        }
+    }
+}
+
+/// The friend lists that the client of one user has had.
+struct ClientLists {
+    /// A whole list as a client shows it.
+    struct Snapshot: Equatable {
+        var sequence: String
+        /// The remark of each friend, by ID.
+        var friends: [String: String] = [:]
+    }
+
+    /// Pages of a whole list that the client is about to read.
+    struct Paging {
+        var snapshot: Snapshot
+        var cursor: String
+    }
+
+    /// The lists that the client has had, each with another sequence, the earliest first.
+    private(set) var snapshots: [Snapshot] = []
+    private(set) var paging: Paging?
+    /// The list after the last answer.
+    var latest: Snapshot?
+    /// Whether the client waits for an answer.
+    var isReading = false
+
+    /// Most lists that are kept. Later ones are not.
+    private static let countMax = 12
+
+    /// The next query of the client.
+    func query(choice: Int?, limit: Int) -> FriendQuery {
+        if let paging { return FriendQuery(cursor: paging.cursor, limit: limit) }
+        guard let choice, !snapshots.isEmpty else { return FriendQuery(limit: limit) }
+        return FriendQuery(since: snapshots[choice % snapshots.count].sequence, limit: limit)
+    }
+
+    /// Applies an answer, and keeps the list unless more pages follow.
+    mutating func read(_ json: JSONValue, to query: FriendQuery) {
+        guard let list = Self.list(after: json, to: query, from: self) else { return }
+        if let cursor = json["cursor"]?.text { return paging = Paging(snapshot: list, cursor: cursor) }
+        if query.since == nil || json["isFull"] == .bool(true) { paging = nil }
+        if !snapshots.contains(where: { $0.sequence == list.sequence }), snapshots.count < Self.countMax { snapshots.append(list) }
+        latest = list
+    }
+
+    /// The client's list after an answer; nil if the client lacks what the answer continues.
+    private static func list(after json: JSONValue, to query: FriendQuery, from lists: ClientLists) -> Snapshot? {
+        var list = Snapshot(sequence: json["seq"]?.text ?? "")
+        if let cursor = query.cursor {
+            guard let paging = lists.paging, paging.cursor == cursor else { return nil }
+            list = paging.snapshot
+        } else if json["isFull"] != .bool(true) {
+            guard let held = lists.snapshots.first(where: { $0.sequence == query.since }) else { return nil }
+            list.friends = held.friends
+        }
+        for friend in json["friendList"]?.elements ?? [] { list.friends[friend["userID"]?.text ?? ""] = friend["remark"]?.text }
+        for id in json["deleted"]?.elements ?? [] { list.friends[id.text ?? ""] = nil }
+        return list
+    }
+}

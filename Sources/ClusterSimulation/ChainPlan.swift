@@ -1,0 +1,115 @@
+import PresenceCore
+import PresenceWire
+
+/// The steps of histories in which few users befriend one another (<doc:Architecture#Relationship-chain>).
+///
+/// The lists are short, so that they are full. Calls about the same two users come at once, and faults meet them.
+enum ChainPlan {
+    /// Whether a history is of this kind. A separate generator draws it, so that the other histories stay the same.
+    static func isDrawn(seed: UInt64) -> Bool {
+        var random = SplitMix64(seed: seed).split(370)
+        return random.isOnce(in: 12)
+    }
+
+    /// The faults of a history: mostly few kinds, so that the answers of calls are certain.
+    private static let faults: [Set<SimulationOptions.Fault>] = [
+        [], [], [.kills], [.kills], [.kills, .resets], [.resets, .delays], [.drains], [.drains, .kills], [.partitions], [.pauses],
+        [.disks], [.disks, .kills], [.clocks], [.clocks, .kills], [.partitions, .kills], [.resets, .delays, .kills],
+    ]
+
+    static func stage(_ options: inout SimulationOptions) {
+        var random = SplitMix64(seed: options.seed).split(371)
+        options.nodesCount = [1, 2, 3, 3, 3, 4, 4, 5][random.number(in: 0...7)]
+        options.usersCount = random.number(in: 3...5)
+        if !random.isOnce(in: 6) { options.faults = faults[random.number(in: 0...faults.count - 1)] }
+        options.stepsCount = random.number(in: 0...30)
+        options.activeMilliseconds = random.number(in: 8_000...20_000)
+        options.settings.policy.chain.friendsMax = Int64(random.number(in: 2...4))
+        options.settings.policy.chain.defaultAllowType = allowType(&random)
+        options.settings.policy.chain.rate = nil
+    }
+
+    private static func allowType(_ random: inout SplitMix64) -> ChainPolicy.AllowType {
+        [.any, .any, .any, .confirm, .confirm, .confirm, .deny][random.number(in: 0...6)]
+    }
+
+    static func steps(_ options: SimulationOptions) -> [Step] {
+        guard options.isBefriending else { return [] }
+        var random = SplitMix64(seed: options.seed).split(372)
+        var (steps, number): ([Step], Int) = ([], 0)
+        for _ in 0..<random.number(in: 8...24) {
+            let at = random.number(in: 0...options.activeMilliseconds)
+            let span = [0, 10, 60, 400][random.number(in: 0...3)]
+            let (first, second) = pair(options, &random)
+            for _ in 0..<random.number(in: 1...4) {
+                number += 1
+                let isFirst = random.isOnce(in: 2)
+                let action = decision(isFirst ? first : second, isFirst ? second : first, number, options, &random)
+                steps.append(Step(at: at + random.number(in: 0...span), action: .chain(action)))
+            }
+            if random.isOnce(in: 2) { steps += fault(at: at + random.number(in: 0...60), options, &random) }
+        }
+        for _ in 0..<random.number(in: 10...30) {
+            let choice = random.isOnce(in: 4) ? nil : random.number(in: 0...99)
+            let sync = ChainAction.sync(
+                user: random.number(in: 0...options.usersCount - 1), choice: choice, limit: random.number(in: 1...3))
+            steps.append(Step(at: random.number(in: 0...options.activeMilliseconds), action: .chain(sync)))
+        }
+        return steps + policies(options, &random)
+    }
+
+    private static func pair(_ options: SimulationOptions, _ random: inout SplitMix64) -> (Int, Int) {
+        let first = random.number(in: 0...options.usersCount - 1)
+        return (first, (first + random.number(in: 1...options.usersCount - 1)) % options.usersCount)
+    }
+
+    private static func decision(
+        _ user: Int, _ other: Int, _ number: Int, _ options: SimulationOptions, _ random: inout SplitMix64
+    ) -> ChainAction {
+        switch random.number(in: 0...11) {
+        case 0...4: return .add(user: user, other: other, isTwoWay: !random.isOnce(in: 5), number: number)
+        case 5...6: return .accept(user: user, requester: other, isTwoWay: !random.isOnce(in: 3))
+        case 7: return .reject(user: user, requester: other)
+        case 8: return .delete(user: user, others: Array(0..<options.usersCount).filter { $0 != user }, isTwoWay: random.isOnce(in: 2))
+        default: return .delete(user: user, others: [other], isTwoWay: !random.isOnce(in: 3))
+        }
+    }
+
+    /// A fault in the middle of some calls, of a kind that the history has.
+    private static func fault(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let kinds = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
+        guard !kinds.isEmpty else { return [] }
+        let node = random.number(in: 0...options.nodesCount - 1)
+        let other = random.number(in: 0...options.nodesCount - 1)
+        switch kinds[random.number(in: 0...kinds.count - 1)] {
+        case .kills: return [Step(at: at, action: .kill(node: node, downMilliseconds: random.number(in: 10...3_000)))]
+        case .drains: return [Step(at: at, action: .drain(node: node, downMilliseconds: random.number(in: 10...2_000)))]
+        case .resets: return [Step(at: at, action: .reset(from: node, to: other))]
+        case .delays:
+            let delay = Step.Action.delay(from: node, to: other, milliseconds: random.number(in: 50...800), duration: 2_000)
+            return [Step(at: at, action: delay)]
+        case .partitions: return [Step(at: at, action: .isolate(node: node, duration: random.number(in: 500...9_000)))]
+        case .pauses: return [Step(at: at, action: .pause(node: node, milliseconds: random.number(in: 100...6_000)))]
+        case .disks:
+            let milliseconds = random.number(in: 500...4_000)
+            let isFull = random.isOnce(in: 2)
+            let action: Step.Action =
+                isFull ? .fillDisk(node: node, milliseconds: milliseconds) : .slowDisk(node: node, milliseconds: milliseconds)
+            return [Step(at: at, action: action)]
+        case .clocks: return [Step(at: at, action: .jumpClock(node: node, milliseconds: random.number(in: -20_000...20_000)))]
+        case .clients: return []
+        }
+    }
+
+    /// Changes who may add users without an approval, in some histories.
+    private static func policies(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        guard random.isOnce(in: 4) else { return [] }
+        return (0..<random.number(in: 1...3)).map { _ in
+            let settings =
+                "\"rate.chain\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
+                + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Plan.keptSettings(options))"
+            let body = "{\"preset\":\"rollcall\",\"settings\":{\(settings)}}"
+            return Step(at: random.number(in: 0...options.activeMilliseconds), action: .setPolicy(body))
+        }
+    }
+}

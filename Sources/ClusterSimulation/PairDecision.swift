@@ -1,0 +1,131 @@
+import PresenceCore
+import PresenceWire
+
+/// A decision of a user about another, as the rules of the chain define it.
+enum PairDecision: Equatable {
+    case add(isTwoWay: Bool)
+    case accept(isTwoWay: Bool)
+    case reject
+    case delete(isTwoWay: Bool)
+
+    /// The changes that it may make, as its user sees them, whatever the lists have.
+    var effects: PairOracle.Effects {
+        switch self {
+        case .add: .init(sets: [.ownFriend, .otherFriend, .ownSent, .otherReceived], clears: .requests)
+        case .accept(let isTwoWay):
+            .init(sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend, clears: [.ownReceived, .otherSent])
+        case .reject: .init(clears: [.ownReceived, .otherSent])
+        case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend] : .ownFriend)
+        }
+    }
+
+    /// Whether it changes one of two friend lists.
+    var isOneWay: Bool {
+        switch self {
+        case .add(let isTwoWay), .accept(let isTwoWay), .delete(let isTwoWay): !isTwoWay
+        case .reject: false
+        }
+    }
+
+    /// Whether it removes friends.
+    var removes: Bool { if case .delete = self { true } else { false } }
+
+    /// The facts that an answer makes certain, as the user sees them.
+    ///
+    /// - Parameters:
+    ///   - known: the facts before.
+    ///   - allowed: the settings of which one says who may add a user.
+    ///   - mayBeRetry: whether an attempt of the same call may have been decided before.
+    func claims(
+        of code: ChainCode, _ known: PairOracle.Known, allowed: [ChainPolicy.AllowType], mayBeRetry: Bool
+    ) -> PairOracle.Claims {
+        switch self {
+        case .add(let isTwoWay): added(code, known, isTwoWay, allowed, mayBeRetry: mayBeRetry)
+        case .accept(let isTwoWay): accepted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
+        case .reject:
+            code == .done
+                ? answered(known, mayBeRetry: mayBeRetry)
+                : PairOracle.Claims(before: .init(isFalse: .ownReceived))
+        case .delete(let isTwoWay): deleted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
+        }
+    }
+
+    private func added(
+        _ code: ChainCode, _ known: PairOracle.Known, _ isTwoWay: Bool, _ allowed: [ChainPolicy.AllowType], mayBeRetry: Bool
+    ) -> PairOracle.Claims {
+        var claims = PairOracle.Claims()
+        switch code {
+        case .alreadyFriend: claims.before = .init(isTrue: .ownFriend)
+        case .selfFull: claims.before = .init(isFalse: .ownFriend)
+        case .otherFull: claims.before = .init(isFalse: [.ownFriend, .otherFriend])
+        case .forbidden: claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent])
+        case .pending:
+            claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent])
+            claims.after = .init(isTrue: [.ownSent, .otherReceived])
+        case .done:
+            claims.after = .init(isTrue: .ownFriend)
+            if !mayBeRetry { claims.before = .init(isFalse: .ownFriend) }
+            guard known[.ownFriend] == false else {
+                claims.unsure = [.otherFriend, .ownSent, .otherSent, .ownReceived, .otherReceived]
+                break
+            }
+            for fact in PairFacts.requests.elements { claims.after[fact] = false }
+            let becomesMutual = isTwoWay || known[.otherSent] == true
+            if becomesMutual { claims.after[.otherFriend] = true } else if known[.otherSent] == nil { claims.unsure = .otherFriend }
+            if !allowed.contains(.any), known[.otherSent] == false { claims.before[.otherFriend] = true }
+        default: break
+        }
+        return claims
+    }
+
+    private func accepted(
+        _ code: ChainCode, _ known: PairOracle.Known, _ isTwoWay: Bool, mayBeRetry: Bool
+    ) -> PairOracle.Claims {
+        switch code {
+        case .noRequest: return PairOracle.Claims(before: .init(isFalse: .ownReceived))
+        case .selfFull: return PairOracle.Claims(before: .init(isTrue: .ownReceived, isFalse: .ownFriend))
+        case .otherFull: return PairOracle.Claims(before: .init(isTrue: .ownReceived, isFalse: .otherFriend))
+        case .done: break
+        default: return PairOracle.Claims()
+        }
+        var claims = answered(known, mayBeRetry: mayBeRetry)
+        if isTwoWay { claims.after[.ownFriend] = true }
+        if known[.ownReceived] == true { claims.after[.otherFriend] = true } else { claims.unsure.insert(.otherFriend) }
+        return claims
+    }
+
+    /// The facts after an answered request.
+    private func answered(_ known: PairOracle.Known, mayBeRetry: Bool) -> PairOracle.Claims {
+        var claims = PairOracle.Claims(after: .init(isFalse: .ownReceived))
+        if !mayBeRetry { claims.before = .init(isTrue: .ownReceived) }
+        if known[.ownReceived] == true { claims.after[.otherSent] = false } else { claims.unsure = .otherSent }
+        return claims
+    }
+
+    private func deleted(_ code: ChainCode, _ known: PairOracle.Known, _ isTwoWay: Bool, mayBeRetry: Bool) -> PairOracle.Claims {
+        guard code == .done else { return PairOracle.Claims(before: .init(isFalse: .ownFriend)) }
+        var claims = PairOracle.Claims(after: .init(isFalse: .ownFriend))
+        if !mayBeRetry { claims.before = .init(isTrue: .ownFriend) }
+        guard isTwoWay else { return claims }
+        if known[.ownFriend] == true { claims.after[.otherFriend] = false } else { claims.unsure = .otherFriend }
+        return claims
+    }
+}
+
+extension ChainCall {
+    /// The decisions of the call, each about one user.
+    var pairDecisions: [(other: UserID, decision: PairDecision)] {
+        switch self {
+        case .add(let other, _, let isTwoWay, _): [(other, .add(isTwoWay: isTwoWay))]
+        case .respond(let other, .accept(_, let isTwoWay)): [(other, .accept(isTwoWay: isTwoWay))]
+        case .respond(let other, _): [(other, .reject)]
+        case .delete(let others, let isTwoWay): others.map { ($0, .delete(isTwoWay: isTwoWay)) }
+        case .setBlocked: preconditionFailure("the histories have no blocks")
+        }
+    }
+}
+
+extension PairOracle.Known {
+    /// Certain facts; all others are uncertain.
+    fileprivate init(isTrue: PairFacts = [], isFalse: PairFacts = []) { self.init(facts: isTrue, certain: isTrue.union(isFalse)) }
+}

@@ -1,0 +1,84 @@
+import PresenceWire
+import Testing
+
+@testable import ClusterSimulation
+
+/// The facts that the answers of calls make certain between two users.
+@Suite struct PairOracleTests {
+    var oracle = PairOracle()
+
+    private mutating func ask(_ id: Int, _ decision: PairDecision, isByFirst: Bool = true) {
+        oracle.ask(id, decision, isByFirst: isByFirst)
+    }
+
+    @discardableResult
+    private mutating func answer(
+        _ id: Int, _ decision: PairDecision, _ code: ChainCode, allowed: ChainPolicy.AllowType = .any, isTrusted: Bool = true,
+        endsDoubt: Nanoseconds = .min
+    ) -> PairFacts? {
+        let known = oracle.settled(before: id)!
+        let claims = decision.claims(of: code, known, allowed: [allowed], mayBeRetry: false)
+        return oracle.answer(id, claims, isTrusted: isTrusted, endsDoubt: endsDoubt, at: 0)
+    }
+
+    @discardableResult
+    private mutating func decide(
+        _ id: Int, _ decision: PairDecision, _ code: ChainCode, isByFirst: Bool = true, allowed: ChainPolicy.AllowType = .any
+    ) -> PairFacts? {
+        ask(id, decision, isByFirst: isByFirst)
+        return answer(id, decision, code, allowed: allowed)
+    }
+
+    @Test("An addition makes both friends, and a deletion ends that") mutating func addAndDelete() {
+        #expect(decide(1, .add(isTwoWay: true), .done) == nil)
+        #expect(oracle.known[.ownFriend] == true && oracle.known[.otherFriend] == true && !oracle.mayBeOneSided)
+        #expect(oracle.problem(with: [.ownFriend]) == .otherFriend)
+        #expect(decide(2, .delete(isTwoWay: false), .done, isByFirst: false) == nil)
+        #expect(oracle.known[.ownFriend] == true && oracle.known[.otherFriend] == false && oracle.mayBeOneSided)
+        #expect(oracle.problem(with: [.ownFriend]) == nil)
+    }
+
+    @Test("A request waits on both sides until it is answered") mutating func requests() {
+        decide(1, .add(isTwoWay: true), .pending, allowed: .confirm)
+        #expect(oracle.known[.ownSent] == true && oracle.known[.otherReceived] == true)
+        #expect(decide(2, .reject, .noRequest, isByFirst: false, allowed: .confirm) == .otherReceived)
+        decide(3, .accept(isTwoWay: true), .done, isByFirst: false, allowed: .confirm)
+        #expect(oracle.problem(with: [.ownFriend, .otherFriend]) == nil)
+    }
+
+    @Test("An answer that contradicts what is certain is found") mutating func contradictions() {
+        #expect(decide(1, .delete(isTwoWay: true), .done) == .ownFriend)
+        oracle = PairOracle()
+        #expect(decide(1, .add(isTwoWay: true), .done, allowed: .confirm) == .otherFriend)
+        oracle = PairOracle()
+        #expect(decide(1, .add(isTwoWay: true), .alreadyFriend) == .ownFriend)
+    }
+
+    @Test("Two decisions at once leave what both may change uncertain") mutating func atOnce() {
+        ask(1, .add(isTwoWay: true))
+        ask(2, .delete(isTwoWay: true), isByFirst: false)
+        answer(1, .add(isTwoWay: true), .done)
+        #expect(answer(2, .delete(isTwoWay: true), .done) == nil)
+        #expect(oracle.known[.ownFriend] == nil && oracle.known[.otherFriend] == nil && oracle.mayBeOneSided)
+        #expect(oracle.problem(with: []) == nil)
+    }
+
+    @Test("A decision without an answer may come at any time, until a later one of its user has ended it") mutating func doubt() {
+        ask(1, .add(isTwoWay: true))
+        oracle.doubt(1, at: 10)
+        decide(2, .delete(isTwoWay: true), .noFriend)
+        #expect(oracle.known[.ownFriend] == nil)
+        ask(3, .add(isTwoWay: true))
+        answer(3, .add(isTwoWay: true), .done, endsDoubt: 20)
+        decide(4, .delete(isTwoWay: false), .done)
+        #expect(oracle.known[.ownFriend] == false)
+    }
+
+    @Test("A refused decision changes nothing") mutating func refusal() {
+        decide(1, .add(isTwoWay: true), .done)
+        ask(2, .delete(isTwoWay: true))
+        #expect(oracle.known[.ownFriend] == nil)
+        oracle.refuse(2, at: 0)
+        #expect(oracle.known[.ownFriend] == true)
+    }
+}
