@@ -26,7 +26,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     }
 
     /// A history whose faults are staged step by step, or the random one.
-    public enum Kind: Sendable {
+    public enum Kind: String, CaseIterable, Sendable {
         /// Work and faults at random times.
         case random
         /// One node ends, and nothing else fails.

@@ -16,6 +16,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     @Option(help: "Faults, separated by commas, or \"none\" (default: chosen by the seed).") var faults: Faults?
     @Flag(help: "Add late and absent clients, users who often hide, nodes that never return, staged partitions and losses.")
     var harder = false
+    @Option(help: "Run only histories of these kinds, separated by commas (default: all).") var kinds: Kinds?
     @Flag(help: "Print every event.") var log = false
     @Flag(help: "Run each history twice, and fail if the two differ.") var twice = false
     @Flag(help: "Print only which guarantee is broken, without the shortest plan.") var quick = false
@@ -39,8 +40,11 @@ struct ClusterSimulationCommand: ParsableCommand {
         var brokenCount = 0
         var virtualMilliseconds = 0
         let began = ContinuousClock.now
+        var historiesCount = 0
         for seed in range {
             let options = options(seed)
+            if let kinds, !kinds.set.contains(options.kind) { continue }
+            historiesCount += 1
             if range.count == 1 { print(options) }
             var cluster = SimulatedCluster(options, isLogging: log, rings: rings)
             cluster.run()
@@ -56,10 +60,10 @@ struct ClusterSimulationCommand: ParsableCommand {
         }
         reportSpeed(virtualMilliseconds, took: ContinuousClock.now - began)
         guard brokenCount == 0 else {
-            print("\(range.count) histories, \(brokenCount) broke a guarantee; \(total)")
+            print("\(historiesCount) histories, \(brokenCount) broke a guarantee; \(total)")
             throw ExitCode(1)
         }
-        print("\(range.count) histories, every guarantee holds; \(total)")
+        print("\(historiesCount) histories, every guarantee holds; \(total)")
     }
 
     /// Prints hashes, also after a broken guarantee, and exits with 0: such a history can be compared, too.
@@ -128,6 +132,19 @@ struct SeedRange: ExpressibleByArgument {
         guard parts.count == 2, let from = UInt64(parts[0]), let to = UInt64(parts[1]), from <= to else { return nil }
         range = from...to
     }
+}
+
+/// Names of kinds of histories.
+struct Kinds: ExpressibleByArgument {
+    let set: Set<SimulationOptions.Kind>
+
+    init?(argument: String) {
+        let names = argument.split(separator: ",").map(String.init)
+        set = Set(names.compactMap { SimulationOptions.Kind(rawValue: $0) })
+        guard set.count == names.count, !set.isEmpty else { return nil }
+    }
+
+    static var allValueStrings: [String] { SimulationOptions.Kind.allCases.map(\.rawValue) }
 }
 
 /// Names of faults.
