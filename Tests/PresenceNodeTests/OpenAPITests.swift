@@ -186,7 +186,9 @@ extension JSONValue {
         let required = (self["required"]?.elements ?? []).compactMap(\.string).filter { $0 != name }
         let others = required.map { name -> Member in
             let schema = self["properties"]?[name]
-            let example = schema?["const"] ?? schema?.probes.first { $0.isAllowed }?.value ?? .null
+            let example =
+                schema?["const"] ?? schema?.probes.first { $0.isAllowed }?.value
+                ?? (schema?["type"] == .string("object") ? .object([]) : .null)
             return Member(name: name, value: example)
         }
         return .object(others + [Member(name: name, value: value)])

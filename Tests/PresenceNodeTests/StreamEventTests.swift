@@ -1,7 +1,7 @@
-import PresenceCore
 import PresenceWire
 import Testing
 
+@testable import PresenceCore
 @testable import PresenceNode
 
 /// The events of the stream as they are written against their description in `/openapi.json`.
@@ -22,7 +22,37 @@ import Testing
             EventText.subscriptionsChanged(change, id: 7), EventText.subscriptionsExpired([bob], id: 7),
             EventText.ended(reason: SessionEnd.replaced, id: 7), EventText.ended(reason: SessionEnd.logout, id: 7),
             EventText.reconnectHint(reason: "draining", afterMilliseconds: 5, id: 7),
+        ] + notices.map { EventText.relationship($0, id: 7) }
+    }
+
+    /// Every kind of event of the relationship chain, as the owner of ann writes them.
+    private static var notices: [RelationshipNotice] {
+        let ann = UserID(app: "default", id: "ann")
+        var friend = Friend(addTime: 1)
+        friend.groupIDs = [1]
+        let facts: [(key: String, fact: any RowFact)] = [
+            ("1", FriendGroup(name: "work")), ("bob", friend), ("bob", friend), ("bob", ReceivedRequest(addTime: 1)),
+            ("", ReadRequests(timestamp: 2)), ("bob", BlockedUser(since: 3)),
         ]
+        var news = ChainNews()
+        var lists: [Row.Kind: RowList] = [:]
+        func note(_ row: Row) {
+            let held = lists[row.kind, default: RowList()].entry(for: row.key)
+            news.note(row, insteadOf: held, from: RelationshipState(), to: RelationshipState())
+            _ = lists[row.kind, default: RowList()]
+                .merge(RowList.Entry(key: row.key, version: row.version, value: row.value, expiresAt: nil))
+        }
+        for (time, fact) in facts.enumerated() {
+            let version = Version(milliseconds: Milliseconds(time + 1), counter: 0, node: 1)
+            note(ChainRules.Change(kind: type(of: fact.fact).kind, key: fact.key, fact: fact.fact).row(of: ann, version: version))
+        }
+        let groups = FriendGroups(lists[.friendGroup]!, of: ann)
+        let groupsChanged = RelationshipNotice(.groupsChanged, RelationshipState(), data: groups.json(of: lists[.friend]!, of: ann))
+        for kind in [Row.Kind.friend, .pendencyIn, .blocked] {
+            let version = Version(milliseconds: 20, counter: 0, node: 1)
+            note(ChainRules.Change.remove(kind, "bob").row(of: ann, version: version))
+        }
+        return news.notices(groups: groups) + [groupsChanged, RelationshipNotice(.state, RelationshipState())]
     }
 
     @Test("Each event of the stream is described, with the fields that are written, and no other event is") func described() throws {
@@ -42,7 +72,7 @@ import Testing
     private func expect(_ value: JSONValue, fits schema: JSONValue, _ name: String) {
         switch value {
         case .object(let members):
-            guard schema["$ref"] == nil else { return }
+            guard schema["$ref"] == nil, schema["additionalProperties"] == nil else { return }
             let fields: [JSONValue.Member] = if case .object(let fields) = schema["properties"] { fields } else { [] }
             #expect(members.map(\.name) == fields.map(\.name), "\(name)")
             for member in members { expect(member.value, fits: schema["properties"]?[member.name] ?? .null, "\(name).\(member.name)") }

@@ -131,7 +131,7 @@ extension FriendGroups {
     private static let namedMax = 1_000
 
     /// The data of the event about changed groups: all groups, with their friends.
-    fileprivate func json(of friends: RowList, of user: UserID) -> [UInt8] {
+    func json(of friends: RowList, of user: UserID) -> [UInt8] {
         let members = members(of: groups, in: friends, of: user)
         let isNamed = members.reduce(0) { $0 + $1.count } <= Self.namedMax
         var json = JSONWriter(reserving: 1_024)
