@@ -188,8 +188,8 @@ extension Profile: RowFact {
 }
 
 extension Row {
-    /// The key of a tombstone that marks a list: an older row was written since. A client that holds an earlier sequence would miss that row
-    /// among the changes, and reads the whole list.
+    /// The key of a tombstone that marks a list: an older row was written since. A client that holds an earlier sequence would miss that
+    /// row among the changes, and reads the whole list.
     static let lateMark = ""
 }
 
