@@ -62,7 +62,7 @@ struct EventScanner {
         case UInt8(ascii: "C"): return .connected
         case UInt8(ascii: "U"): return .statusChanged
         case UInt8(ascii: "K"): return .kicked
-        case UInt8(ascii: "R"): return .reconnectHint
+        case UInt8(ascii: "R"): return line.count == 22 ? .reconnectHint : .other
         case UInt8(ascii: "S"): return line.count == 34 ? .syncCompleted : .other
         default: return .other
         }
