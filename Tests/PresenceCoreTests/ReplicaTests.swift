@@ -471,6 +471,36 @@ import Testing
         #expect(!isIncomplete, "all that were missed have been heard")
     }
 
+    /// The third replica has missed that ann followed `a` again and `b` was evicted. To it the list is too long, and `a` is the earliest.
+    @Test("A list is not cut to its quota while only dead nodes may know its newest change") mutating func cutOfAnIncompleteList() throws {
+        cluster = TestCluster(nodes: 4)
+        let ann = cluster.user(ownedBy: 0)
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"subscription.maxPerSubscriber":3}}"#.utf8)), by: ann, on: 0)
+        let replicaSet = cluster.processes[0].node.cluster.replicaIDs(of: user(ann)).map { id in
+            cluster.processes.firstIndex { $0.node.cluster.own.id == id }!
+        }
+        let (gone, third) = (Array(replicaSet.prefix(2)), replicaSet[2])
+        cluster.subscribe(ann, to: ["a", "b", "c"], on: 0)
+        cluster.losing = (1..<4).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
+        cluster.subscribe(ann, to: ["a", "d"], on: 0)
+        cluster.losing = []
+        cluster.subscribe(ann, to: ["d", "e"], on: 0)
+        #expect(live(of: ann, on: 0) == ["a", "d", "e"])
+        #expect(live(of: ann, on: third) == ["a", "b", "d", "e"])
+        cluster.losing = (1..<4).map { (from: 0, to: $0) }
+        for node in gone.reversed() { cluster.kill(node) }
+        cluster.losing = []
+        cluster.advance(.seconds(20))
+        #expect(live(of: ann, on: third) == ["a", "b", "d", "e"], "another node may know more")
+        for node in gone { try cluster.restart(node) }
+        cluster.advance(.seconds(20))
+        for node in replicaSet { #expect(live(of: ann, on: node) == ["a", "d", "e"], "\(node) of \(replicaSet)") }
+    }
+
+    private func live(of name: String, on node: Int) -> [String] {
+        entries(of: name, on: node).filter { !$0.isRemoved }.map { String($0.target.id) }
+    }
+
     private func entries(of name: String, on node: Int) -> [Subscription] {
         let users = cluster.processes[node].node.owner.users
         return users.index(of: user(name)).map { users[$0].subscriptions.entries } ?? []

@@ -72,7 +72,14 @@ extension Owner {
     }
 
     /// Removes the subscriptions that may not be in a list, a while after its last part has arrived.
+    ///
+    /// While dead nodes may hold a newer change, the list is not cut: the subscription that looks like the earliest may be an acknowledged
+    /// one of a moment ago.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
+        guard !listsMayBeIncomplete else {
+            repairQuotaLater(user, at: now)
+            return repairFriendsLater(user, at: now)
+        }
         endFriendships(of: user, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))
