@@ -58,6 +58,12 @@ enum Delivery {
         }
     }
 
+    /// Whether the client holds a newer record than this view of it.
+    static func isOutdated(_ record: Record, for viewer: UserID, knowing knowledge: Backlog.Knowledge) -> Bool {
+        guard case .version(let version) = knowledge else { return false }
+        return (record.hasPrivacy ? record.shown(to: viewer) : record).version < version
+    }
+
     /// The client's knowledge of a target, by the subscription that a message names.
     ///
     /// - Parameters:

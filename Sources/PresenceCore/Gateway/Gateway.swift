@@ -362,10 +362,14 @@ public struct Gateway: ~Copyable {
         if sessions[session].isSynced { push(due, to: session) } else { gather(due, for: session) }
     }
 
-    private func isDue(_ record: Record, of user: UserIndex, knowing knowledge: Backlog.Knowledge, to session: SessionIndex) -> Bool {
+    private mutating func isDue(
+        _ record: Record, of user: UserIndex, knowing knowledge: Backlog.Knowledge, to session: SessionIndex
+    ) -> Bool {
         let (own, isNew) = (sessions[session].user, !sessions[session].resume.isResumed)
+        let viewer = watches.user(at: own)
+        if Delivery.isOutdated(record, for: viewer, knowing: knowledge) { sessions[session].resume.hasSeenElsewhere() }
         return Delivery.isDue(
-            record, to: watches.user(at: own), knowing: knowledge, isLogin: isNew && !sessions[session].isSynced && user != own,
+            record, to: viewer, knowing: knowledge, isLogin: isNew && !sessions[session].isSynced && user != own,
             policy: policies.policy(of: record.user))
     }
 

@@ -5,8 +5,9 @@ import PresenceWire
 /// A client that resumes from a position is sent only what has changed since. The position of an event therefore never passes a record
 /// that the session has still to be sent.
 struct ResumePosition {
-    /// Whether the client has seen an earlier stream, even if the position that it named is unknown here.
-    let isResumed: Bool
+    /// Whether the client has seen an earlier stream, even if the position that it named is unknown here, or an answer that named a newer
+    /// record than this node had: see ``hasSeenElsewhere()``.
+    private(set) var isResumed: Bool
     /// The client knows the records up to here.
     let floor: Version
     /// When the session was opened, by the wall clock.
@@ -51,6 +52,9 @@ struct ResumePosition {
 
     /// Has the position move on, because nothing is held back any more.
     mutating func release() { held = nil }
+
+    /// Records that the answer to a call gave the client a newer record than this node has, from another side of a network partition.
+    mutating func hasSeenElsewhere() { isResumed = true }
 
     /// Whether the client may have dropped this version as older than the record that an earlier stream pushed.
     func mayDrop(_ version: Version) -> Bool { version > floor && mayPrecede(version) }

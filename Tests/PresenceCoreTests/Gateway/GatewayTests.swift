@@ -177,6 +177,35 @@ import Testing
         #expect(pushed() == Array(repeating: "v2", count: times))
     }
 
+    /// The answer came from the other side of a partition. This side has never known the record that the answer named.
+    @Test(
+        "After a partition, a client that an answer showed a newer record is pushed how the hidden user looks",
+        arguments: [(Milliseconds(5), 1), (2, 0)], [false, true])
+    mutating func hiddenUserAfterANewerAnswer(_ answer: (version: Milliseconds, times: Int), isFollowed: Bool) {
+        var dora = hidden("dora", 2)
+        let listUpdate = ListUpdate(
+            user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false,
+            added: [ListUpdate.Followed(target: user("dora"), delivered: .version(version(answer.version)), since: 3)], removed: [])
+        if isFollowed {
+            _ = gateway.open(Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios"), resumeFrom: nil, at: now)
+            let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(.zero), since: 1)
+            gateway.receive(
+                .listUpdate(
+                    ListUpdate(user: user("eve"), version: version(1), isWhole: true, added: [followed], removed: [])))
+            gateway.receive(.deliver(dora))
+            _ = pushed()
+        }
+        gateway.receive(.listUpdate(listUpdate))
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == [], "an answer has shown the same or a newer record")
+        (dora.version, dora.knownSince) = (version(9), 9)
+        dora.privacy?.raise(to: version(9))
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == Array(repeating: "v2", count: answer.times))
+    }
+
+    private func version(_ time: Milliseconds) -> Version { Version(milliseconds: time, counter: 0, node: 1) }
+
     /// Another side of a partition may have pushed the client a newer record. The client then dropped the record of this side.
     @Test(
         "A client that resumed is pushed a record with a new rule if it may have dropped the record before",
