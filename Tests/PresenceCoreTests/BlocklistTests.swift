@@ -89,6 +89,21 @@ import Testing
         #expect(seenStatus == "ONLINE" && query() == .online)
     }
 
+    /// The visibility names every user on the list.
+    @Test("A call that blocks or unblocks many users changes the visibility once", arguments: [true, false])
+    mutating func manyUsers(isBlocked: Bool) throws {
+        let others = (0..<100).map { cluster.user(ownedBy: 2, number: $0) }
+        if !isBlocked { block(others, by: ann) }
+        let owner = cluster.ownerIndex(of: ann)
+        cluster.heard = []
+        #expect(block(others, by: ann, isBlocked) == Array(repeating: 0, count: 100))
+        let rows = try #require(cluster.heard).flatMap { _, _, message in
+            if case .replicate(_, let rows) = message { rows.filter { $0.kind == .visibility && $0.user == user(ann) } } else { [Row]() }
+        }
+        #expect(rows.count == 2, "one to each of the two replicas")
+        #expect(cluster.processes[owner].node.owner.record(of: user(ann)).privacy?.visibility.blocked.count == (isBlocked ? 100 : 0))
+    }
+
     @Test("The blocker still sees the blocked user") mutating func oneSide() {
         cluster.subscribe(ann, to: [ben], on: 1)
         block([ben], by: ann)

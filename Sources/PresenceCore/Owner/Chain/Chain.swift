@@ -88,6 +88,7 @@ struct Chain {
             let item = Item(waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated)
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
+        if case .setBlocked = call { showBlocklist(of: request.user, &owner, &cluster, at: now) }
         owner.removeBlank(request.user)
     }
 
@@ -114,6 +115,12 @@ struct Chain {
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
             cluster.outbox.chainSteps.append(.begun(pair, version: version))
         }
+    }
+
+    /// Shows what follows from the user's blocklist, once for all decisions of a call: the visibility names every user on the list.
+    private func showBlocklist(of user: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard let user = owner.index(ofKnown: user) else { return }
+        Blocklist(user: user).show(by: &owner, at: now, into: &cluster.outbox)
     }
 
     private func rules(of user: Owner.Index, _ owner: borrowing Owner) -> ChainRules {
@@ -223,7 +230,9 @@ struct Chain {
         guard let known = open[pair], known.command.version == version else { return }
         open[pair] = nil
         for waiter in known.waiters { note(code, for: waiter, &cluster) }
-        for item in queued.removeValue(forKey: pair) ?? [] { begin(item, of: pair, &owner, &cluster, at: now) }
+        let items = queued.removeValue(forKey: pair) ?? []
+        for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
+        if items.contains(where: \.decision.changesBlocklist) { showBlocklist(of: pair.user, &owner, &cluster, at: now) }
     }
 
     // MARK: Owners
@@ -252,7 +261,15 @@ struct Chain {
     mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         // order does not matter for the oldest, and the others are sorted.
         oldest = .milliseconds(max(open.values.reduce(0) { max($0, now.wall - $1.command.begunAt) }, 0))
-        for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() { goOn(pair, &owner, &cluster, at: now) }
+        var hiding: UserID?  // The pairs of one user follow one another.
+        for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() {
+            goOn(pair, &owner, &cluster, at: now)
+            guard hiding != pair.user, let known = open[pair], known.phase == .storing, case .block = known.command.command else {
+                continue
+            }
+            hiding = pair.user
+            Blocklist(user: owner.index(of: pair.user)).hideAgain(by: owner, into: &cluster.outbox)
+        }
         for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster) }
     }
 
@@ -269,7 +286,6 @@ struct Chain {
             let user = owner.index(of: pair.user)
             owner.writeAgain(
                 [.chainOutbox, .blocked, .friend, .pendencyIn, .pendencyOut], about: String(pair.other.id), of: user, into: &cluster.outbox)
-            if case .block = known.command.command { Blocklist(user: user).hideAgain(by: owner, into: &cluster.outbox) }
             cluster.outbox.chainSteps.append(.begun(pair, version: known.command.version))
         case .sent where now.wall - known.command.begunAt >= Self.ageMax:
             expiredCount += 1
@@ -299,6 +315,13 @@ extension ChainCall {
         case deleteOneWay
         /// Removes a user from the caller's blocklist.
         case unblock
+
+        var changesBlocklist: Bool {
+            switch self {
+            case .unblock, .command(.block): true
+            case .command, .deleteOneWay: false
+            }
+        }
     }
 
     /// The users of the call, in its order.
@@ -362,7 +385,6 @@ extension Owner {
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
         news?.tell(user, of: &self, into: &outbox)
-        if changes.contains(where: { $0.kind == .blocked }) { Blocklist(user: user).show(by: &self, at: now, into: &outbox) }
     }
 
     /// Writes the rows about another user again.
