@@ -170,7 +170,10 @@ extension JSONValue {
         if let min = self["minimum"]?.integer { probes += [(.integer(min), true), (.integer(min - 1), false)] }
         if let max = self["maximum"]?.integer { probes += [(.integer(max), true), (.integer(max + 1), false)] }
         if let max = self["x-utf8BytesMax"]?.integer {
-            let longest = String(repeating: "é", count: Int(max / 2)) + (max % 2 == 1 ? "x" : "")
+            // A pattern begins with the text that it wants first.
+            let prefix = String((self["pattern"]?.string ?? "").drop { !$0.isLetter }.prefix { $0.isLetter || $0 == "_" })
+            let rest = Int(max) - prefix.utf8.count
+            let longest = prefix + String(repeating: "é", count: rest / 2) + (rest % 2 == 1 ? "x" : "")
             probes += [(.string(longest), true), (.string(longest + "x"), false)]
         }
         if let max = self["maxItems"]?.integer { probes += [(.users(max), true), (.users(max + 1), false)] }

@@ -88,9 +88,14 @@ package enum Schema {
     }
 
     /// A text of at most so many bytes of UTF-8.
-    package static func text(bytesMax: some BinaryInteger, _ description: String? = nil) -> JSONValue {
-        let schema: JSONValue = ["type": "string", "maxLength": .integer(Int64(bytesMax)), "x-utf8BytesMax": .integer(Int64(bytesMax))]
-        return described(schema, description)
+    package static func text(bytesMax: some BinaryInteger, pattern: String? = nil, _ description: String? = nil) -> JSONValue {
+        let most = JSONValue.integer(Int64(bytesMax))
+        var members = [
+            JSONValue.Member(name: "type", value: "string"), .init(name: "maxLength", value: most),
+            .init(name: "x-utf8BytesMax", value: most),
+        ]
+        if let pattern { members.append(.init(name: "pattern", value: .string(pattern))) }
+        return described(.object(members), description)
     }
 
     package static func integer(_ range: ClosedRange<Int64>, _ description: String? = nil) -> JSONValue {

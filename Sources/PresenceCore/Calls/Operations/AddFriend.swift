@@ -10,7 +10,8 @@ enum AddFriend: ClientOperation {
             Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)),
             Schema.optional(
                 "addSource",
-                Schema.described(["type": "string", "pattern": "^(\(sourcePrefix).{0,8})?$"], "The prefix and at most 8 bytes; or empty.")),
+                Schema.text(
+                    bytesMax: Limits.addSourceBytesMax, pattern: "^(\(sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")),
             Schema.optional("group", Schema.text(bytesMax: Limits.friendGroupNameBytesMax, "A group of the caller, for the new friend.")),
             Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
             Schema.asUser,
