@@ -71,6 +71,15 @@ import Testing
         #expect(decide(.delete([user(ben)], isTwoWay: true), by: ann) == 31_704)
     }
 
+    /// None of the IDs that the call named is valid.
+    @Test(
+        "A decision about nobody is answered at once",
+        arguments: [ChainCall.delete([], isTwoWay: true), .delete([], isTwoWay: false), .setBlocked([], true), .setBlocked([], false)])
+    mutating func nobody(call: ChainCall) {
+        _ = decide(call, by: ann)
+        #expect(cluster.lastAnswer(on: 2) == .chained([]))
+    }
+
     @Test("A one-way deletion leaves the other list as it is") mutating func deleteOneWay() {
         add(ben, by: ann)
         #expect(decide(.delete([user(ben)], isTwoWay: false), by: ann) == 0)

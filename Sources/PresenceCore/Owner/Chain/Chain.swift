@@ -78,8 +78,10 @@ struct Chain {
         guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
             return cluster.send(.answer(id: request.id, .chained(call.users.map { ChainOutcome(user: $0, code: .wrongGroup) })), to: peer)
         }
-        lastCall += 1
         let decisions = call.decisions
+        // None of the call's users has a valid ID.
+        guard !decisions.isEmpty else { return cluster.send(.answer(id: request.id, .chained([])), to: peer) }
+        lastCall += 1
         calls[lastCall] = WaitingCall(
             request: request.id, peer: peer, users: decisions.map(\.user), codes: decisions.map { _ in nil },
             deadline: now.instant + (cluster.settings.callTimeout - Self.answerMargin))
