@@ -78,6 +78,9 @@ final class BadNetworkRun: Sendable {
     }
 
     /// Lets all users act for a while, heals the network, and compares. Closes all.
+    ///
+    /// On a busy machine the logins alone can take that while. Each user then acts until it has made a few calls and the faults were met,
+    /// two minutes at most.
     func run(for duration: Duration) async throws -> Report {
         // A user who is offline for long keeps its status, because only the network has faults here.
         let settings = #"{"settings":{"customStatus.clearOnOffline":false,"rate.query":false,"rate.subscribe":false}}"#
@@ -86,8 +89,10 @@ final class BadNetworkRun: Sendable {
         await withTaskGroup(of: Void.self) { group in
             for user in users {
                 group.addTask {
-                    await user.act(until: start + duration) {
-                        self.tally.withLock { $0.memory.sample(after: ContinuousClock.now - start, of: duration) }
+                    await user.act { callsCount in
+                        let passed = ContinuousClock.now - start
+                        self.tally.withLock { $0.memory.sample(after: passed, of: duration) }
+                        return passed >= duration && (passed >= .seconds(120) || callsCount > 8 && self.provesSomething)
                     }
                 }
             }
@@ -106,6 +111,13 @@ final class BadNetworkRun: Sendable {
         }
         for network in networks { try await network.close() }
         return report
+    }
+
+    /// Whether clients have met four kinds of faults and have reconnected.
+    private var provesSomething: Bool {
+        var faults: Set<FaultyNetwork.Fault> = []
+        for network in networks { faults.formUnion(network.counts.keys) }
+        return faults.count >= 4 && users.contains { $0.listener.reconnectsCount > 0 }
     }
 
     // MARK: The owners' records

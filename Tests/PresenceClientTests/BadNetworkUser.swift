@@ -88,13 +88,12 @@ actor BadNetworkUser {
     /// Acknowledged changes that do not hold.
     var lost: [String] { broken.sorted() }
 
-    /// Acts until then, and is logged in at the end.
-    func act(until end: ContinuousClock.Instant, _ step: @Sendable () -> Void) async {
+    /// Acts until the run is over, which is asked with the number of calls so far. Is logged in at the end.
+    func act(until isOver: @Sendable (Int) -> Bool) async {
         while await client.connectionState == .disconnected {
             await attempt { client throws(PresenceError) in _ = try await client.login() }
         }
-        while ContinuousClock.now < end {
-            step()
+        while !isOver(callsCount) {
             switch random.next(in: 0...9) {
             case 0...3: await setStatus()
             case 4: await publish()
