@@ -18,6 +18,7 @@ struct Machines: ~Copyable {
     var facts = SharedFacts()
     var removal = FollowedQuestions()
     var chain = Chain()
+    var chainDoubts = ChainDoubts()
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
 
@@ -50,6 +51,7 @@ struct Machines: ~Copyable {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
         for message in facts.messagesAtStart(owner) { cluster.sendToGateways(message) }
         owner.restartConfirmations(at: now)
+        chainDoubts.add(owner.lastDecisions(), countMax: cluster.settings.callsMax, at: now)
         replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
     }
 
@@ -158,6 +160,8 @@ struct Machines: ~Copyable {
         calls.tick(&edge, &owner, &cluster, at: now)
         for pair in cluster.outbox.chainsToReopen.takeAll() { chain.reopen(pair, owner, at: now) }
         chain.tick(&owner, &cluster, at: now)
+        chainDoubts.add(cluster.outbox.chainsToVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)
+        chainDoubts.tick(owner, &cluster, at: now)
         resyncOverflown(at: now)
         for outcome in replication.overdue(at: now) { carryOut(outcome, at: now) }
         replication.retryDisk(&cluster, at: now)

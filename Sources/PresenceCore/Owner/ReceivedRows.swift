@@ -30,6 +30,8 @@ struct ReceivedRows {
     /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
     func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
+        // The lists with rows that clients may have passed. The rows of a list follow each other.
+        var late: [(user: Owner.Index, kind: Row.Kind)] = []
         for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
                 owner.counters.clocksRefused += 1
@@ -38,6 +40,7 @@ struct ReceivedRows {
             }
             let (user, isNew) = owner.users.insert(row.user)
             if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
+            let isLate = owner.isLate(row, of: user)
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
@@ -48,9 +51,11 @@ struct ReceivedRows {
                     try owner.merge(listed: row, of: user, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
+            if isWritten, isLate, late.last.map({ $0 != (user, row.kind) }) ?? true { late.append((user, row.kind)) }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
+        for (user, kind) in late { owner.markLate(kind, of: user, at: now, into: &outbox) }
         return isBelieved
     }
 

@@ -1,5 +1,11 @@
 import PresenceWire
 
+/// A decision of `pair.user` whose row the owner of `pair.other` has learned from another node.
+struct LearnedDecision: Equatable {
+    let pair: ChainPair
+    let version: Version
+}
+
 /// A step of the relationship chain that waits until the rows of its write are on two disks.
 enum ChainStep {
     /// The command is durable, and its first message may leave.

@@ -37,6 +37,8 @@ struct Outbox {
     var chainSteps: [ChainStep] = []
     /// Open decisions of users of this node whose rows another node has written.
     var chainsToReopen: [ChainPair] = []
+    /// Decisions of other users whose rows another node has sent to the owner of the users they concern.
+    var chainsToVerify: [LearnedDecision] = []
 
     /// Whether answers or steps wait until ``rows`` are on two disks.
     var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty }

@@ -99,6 +99,14 @@ extension ChainApplied {
     }
 }
 
+extension ChainVerify {
+    func write(into wire: inout WireWriter) {
+        pair.write(into: &wire)
+        wire.version(version)
+        wire.tag(verdict)
+    }
+}
+
 extension ChainPair {
     fileprivate func write(into wire: inout WireWriter) {
         wire.user(user)
@@ -170,6 +178,10 @@ extension WireReader {
             case .refused: .refused(ChainCode(rawValue: try code()))
             }
         return ChainApplied(pair: pair, version: version, result: result, clock: try self.version())
+    }
+
+    mutating func chainVerify() throws(DecodeError) -> ChainVerify {
+        ChainVerify(pair: try chainPair(), version: try version(), verdict: try tag(as: ChainVerify.Verdict.self))
     }
 
     /// Reads two users of one app.

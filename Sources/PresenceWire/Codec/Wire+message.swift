@@ -35,6 +35,7 @@ private enum MessageTag: UInt8 {
     case bucketDigest = 34
     case chainApply = 35
     case chainApplied = 36
+    case chainVerify = 37
 }
 
 extension WireWriter {
@@ -98,13 +99,24 @@ extension WireWriter {
             signed(system)
             tag(wantsAnswer ? 1 : 0)
         case .requestSync: tag(MessageTag.requestSync)
+        case .replicate, .replicated, .digest, .bucketDigest, .askFollowed, .areFollowed: keeping(message)
+        case .chainApply, .chainApplied, .chainVerify: chain(message)
+        }
+    }
+
+    /// Writes a message between the owners of two users.
+    private mutating func chain(_ message: Message) {
+        switch message {
         case .chainApply(let apply):
             tag(MessageTag.chainApply)
             apply.write(into: &self)
         case .chainApplied(let applied):
             tag(MessageTag.chainApplied)
             applied.write(into: &self)
-        case .replicate, .replicated, .digest, .bucketDigest, .askFollowed, .areFollowed: keeping(message)
+        case .chainVerify(let verify):
+            tag(MessageTag.chainVerify)
+            verify.write(into: &self)
+        default: preconditionFailure("\(message) is not between two owners")
         }
     }
 
@@ -337,6 +349,7 @@ extension WireReader {
         case .askFollowed: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
         case .chainApply: return .chainApply(try chainApply())
         case .chainApplied: return .chainApplied(try chainApplied())
+        case .chainVerify: return .chainVerify(try chainVerify())
         case .areFollowed: return .areFollowed(id: try unsigned(), try users())
         }
     }

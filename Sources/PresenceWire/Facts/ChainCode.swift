@@ -122,6 +122,32 @@ public struct ChainApplied: Hashable, Sendable {
     }
 }
 
+/// A question whether a decision of `pair.user` still counts, on its way to that user's owner, or the answer to the owner of `pair.other`.
+public struct ChainVerify: Hashable, Sendable {
+    /// What the message says about the decision. The raw value is the byte on the wire.
+    public enum Verdict: UInt8, Sendable {
+        /// The receiver shall answer.
+        case asked = 1
+        /// A later decision about the same user has left rows in the lists of `pair.user`: the rows on the other side stay.
+        case holds = 2
+        /// The decision has ended without effect: its rows on the other side shall go.
+        case isVoid = 3
+        /// The decision has ended, and no request of it waits: such a request on the other side shall go.
+        case isDone = 4
+        /// The request waits for an approval: a friend whom it has made on the other side shall go.
+        case isPending = 5
+    }
+
+    public let pair: ChainPair
+    /// The version of the decision.
+    public let version: Version
+    public let verdict: Verdict
+
+    public init(pair: ChainPair, version: Version, verdict: Verdict) {
+        (self.pair, self.version, self.verdict) = (pair, version, verdict)
+    }
+}
+
 /// A query of the caller's friend list.
 public struct FriendQuery: Hashable, Sendable {
     /// Most friends of one answer.

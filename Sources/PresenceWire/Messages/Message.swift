@@ -82,6 +82,10 @@ public enum Message: Hashable, Sendable {
     case chainApply(ChainApply)
     /// Answers ``chainApply(_:)`` once the rows of the receiver's decision are on two disks.
     case chainApplied(ChainApplied)
+    /// Asks the owner of a user whether a decision still counts whose rows the sender has learned from another node; or answers.
+    ///
+    /// The sender repeats the question until it is answered. A receiver that does not own the user ignores it.
+    case chainVerify(ChainVerify)
 
     // The handoff of slots after a change of the members.
     /// Offers the rows of slots that the receiver keeps by this ring, in pages of ``offerSlotsMax``.

@@ -152,8 +152,10 @@ struct Chain {
         guard owner.accepts(apply.command.version, at: now) else { return }
         let user = owner.index(of: pair.other)
         let other = String(pair.user.id)
-        let (result, changes) = rules(of: user, owner).apply(
+        var (result, changes) = rules(of: user, owner).apply(
             apply.command.command, of: other, at: apply.command.version.milliseconds)
+        // An earlier attempt has left rows. They have its result, whatever the rules say by now.
+        if let known = owner.result(ofRowsAt: apply.command.version, of: pair) { (result, changes) = (known, []) }
         if case .refused = result {
             owner.removeBlank(pair.other)
             return send(result, of: pair, apply.command.version, owner, &cluster, at: now)
@@ -175,7 +177,9 @@ struct Chain {
     /// Ends a decision of a user whom this node owns, after the other user's owner has answered.
     mutating func onApplied(_ applied: ChainApplied, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         let pair = applied.pair
-        guard let known = open[pair], known.command.version == applied.version, known.phase == .sent else { return }
+        guard let known = open[pair], known.command.version == applied.version, known.phase == .sent else {
+            return ChainDoubts.correct(applied, owner, &cluster, at: now)
+        }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard cluster.decides(pair.user), owner.accepts(applied.clock, at: now) else { return }
         end(pair, with: applied.result, &owner, &cluster, at: now)
@@ -359,10 +363,26 @@ extension Owner {
         return try? OutboxCommand(Row(entry, of: pair.user, .chainOutbox))
     }
 
+    /// The result of a decision whose rows are in the lists of `pair.other`; nil if it has left none.
+    func result(ofRowsAt version: Version, of pair: ChainPair) -> ChainResult? {
+        guard let user = index(ofKnown: pair.other) else { return nil }
+        let other = String(pair.user.id)
+        var result: ChainResult?
+        for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] {
+            guard let entry = users[user].list(kind).entry(for: other), entry.version.stamp == version.stamp else { continue }
+            if kind == .pendencyIn, !entry.isRemoved { return .pending }
+            result = .done
+        }
+        return result
+    }
+
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
     ///
     /// A row has the time and the counter of the decision, so that the newer of two decisions wins wherever they meet. Clients may have
     /// passed that version, if the list has a newer change. Then the list gets a mark (``Row/lateMark``).
+    ///
+    /// A tombstone has node 0. Two owners may apply one decision with different results, if one of them dies. A row that one of them adds
+    /// then wins over the tombstone of the other one, whichever nodes they are, and ``ChainDoubts`` removes what does not count.
     mutating func write(
         _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, at now: Now, into outbox: inout Outbox
     ) {
@@ -374,16 +394,12 @@ extension Owner {
                 outbox.rows.append(Row(held, of: id, change.kind))
                 continue
             }
-            let row = change.row(of: id, version: Version(stamp: version.stamp, node: clock.node))
+            let row = change.row(of: id, version: Version(stamp: version.stamp, node: change.fact == nil ? 0 : clock.node))
             let isLate = change.kind.hasSequence && users[user].list(change.kind).mayBePassed(row.version)
             let old = news == nil ? RelationshipState() : users[user].relationship
             users.modifyLists(user) { _ = $0.merge(row) }
             outbox.rows.append(row)
-            if isLate {
-                let mark = Row(user: id, kind: change.kind, key: Row.lateMark, version: clock.next(at: now.wall), value: nil)
-                users.modifyLists(user) { _ = $0.merge(mark) }
-                outbox.rows.append(mark)
-            }
+            if isLate { markLate(change.kind, of: user, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
         news?.tell(user, of: &self, into: &outbox)

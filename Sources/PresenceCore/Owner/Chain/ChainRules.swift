@@ -140,7 +140,7 @@ struct ChainRules {
 
     /// Applies a command of `other` to the user's lists.
     ///
-    /// A command that was applied before has the same result. A refusal is decided again.
+    /// A refusal is decided again. A command that has left rows has their result: see ``Owner/result(ofRowsAt:of:)``.
     ///
     /// - Parameter time: the time of the decision.
     func apply(_ command: ChainCommand, of other: String, at time: Milliseconds) -> (result: ChainResult, changes: [Change]) {

@@ -34,10 +34,24 @@ extension Owner {
         outbox.rows.append(row)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
-        if row.kind == .chainOutbox, row.value != nil, !users[user].isReplica {
+        guard !users[user].isReplica else { return true }
+        if row.kind == .chainOutbox, row.value != nil {
             outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
+        if let decision = row.decision { outbox.chainsToVerify.append(decision) }
         return true
+    }
+
+    /// Whether clients of a user whom this node owns may have passed the version of a row that another node has sent.
+    func isLate(_ row: Row, of user: Index) -> Bool {
+        !users[user].isReplica && row.kind.hasSequence && users[user].list(row.kind).mayBePassed(row.version)
+    }
+
+    /// Marks a list to which a row was added that clients may have passed (``Row/lateMark``).
+    mutating func markLate(_ kind: Row.Kind, of user: Index, at now: Now, into outbox: inout Outbox) {
+        let mark = Row(user: users.user(at: user), kind: kind, key: Row.lateMark, version: clock.next(at: now.wall), value: nil)
+        users.modifyLists(user) { _ = $0.merge(mark) }
+        outbox.rows.append(mark)
     }
 
     /// Removes the expired tombstones of a user's lists from memory and from disk.

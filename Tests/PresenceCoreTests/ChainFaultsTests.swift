@@ -1,0 +1,224 @@
+import PresenceWire
+import Testing
+
+@testable import ClusterSimulation
+@testable import PresenceCore
+
+/// Rows of the relationship chain that an owner learns late, and decisions that take effect after their end.
+///
+/// Ann and ben have different owners.
+@Suite struct ChainFaultsTests {
+    var cluster = TestCluster(nodes: 3)
+    let ann: String
+    let ben: String
+
+    init() {
+        ann = cluster.user(ownedBy: 0)
+        ben = cluster.user(ownedBy: 1)
+    }
+
+    private mutating func set(_ settings: String) {
+        cluster.call(.setAppPolicy(Array(#"{"settings":\#(settings)}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private func code(_ answer: CallAnswer?) -> UInt32? {
+        guard case .chained(let outcomes) = answer else { return nil }
+        return outcomes.first?.code.rawValue
+    }
+
+    @discardableResult private mutating func add(_ target: String, by name: String, on node: Int = 0) -> UInt32? {
+        cluster.call(.chain(.add(user(target), SentRequest(addTime: 0), isTwoWay: true)), by: name, on: node)
+        cluster.advance(.milliseconds(50))
+        return code(cluster.lastAnswer(on: node))
+    }
+
+    private func list(_ kind: Row.Kind, of name: String) -> [String] {
+        cluster.processes[cluster.ownerIndex(of: name)].node.owner.liveRows(kind, of: user(name)).map(\.key)
+    }
+
+    private mutating func read(_ query: FriendQuery) throws -> JSONValue {
+        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 0) else { return .null }
+        return try JSONReader.read(json)
+    }
+
+    /// A node sends ann's owner rows that no call waits for.
+    private mutating func send(_ rows: [Row], from sender: Int) {
+        let id = cluster.processes[sender].id
+        let peer = cluster.processes[0].node.cluster.peers.index(of: id)!
+        cluster.processes[0].node.handle(.replicate(ticket: nil, rows), from: peer, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.settle()
+    }
+
+    /// A friend whom another node has added at some time before now.
+    private func row(_ friend: String, before milliseconds: Milliseconds) -> Row {
+        let time = cluster.now.wall - milliseconds
+        return Row(Friend(addTime: time - 1), of: user(ann), key: friend, version: Version(milliseconds: time, counter: 0, node: 77))
+    }
+
+    @Test(
+        "A client that has passed the version of a row which the owner learns later reads the whole list, and once only",
+        arguments: [1, 3])
+    mutating func lateRows(count: Int) throws {
+        #expect(add(ben, by: ann) == 0)
+        cluster.advance(.milliseconds(200))
+        let sequence = try read(FriendQuery())["seq"]!.textValue
+        send((0..<count).map { row("late\($0)", before: 1_000 + Milliseconds($0)) }, from: 1)
+        let changes = try read(FriendQuery(since: sequence))
+        #expect(changes["isFull"] == .bool(true) && changes["friendList"]?.elements.count == count + 1)
+        let next = changes["seq"]!.textValue
+        #expect(next != sequence)
+        #expect(try read(FriendQuery(since: next))["isFull"] == .bool(false))
+    }
+
+    @Test("A row that is newer than all others of the list is one change") mutating func newRow() throws {
+        #expect(add(ben, by: ann) == 0)
+        let sequence = try read(FriendQuery())["seq"]!.textValue
+        cluster.advance(.milliseconds(200))
+        send([row("new", before: 1)], from: 1)
+        let changes = try read(FriendQuery(since: sequence))
+        #expect(changes["isFull"] == .bool(false))
+        #expect(changes["friendList"]?.elements.map { $0["userID"]!.textValue } == ["new"])
+    }
+
+    @Test("A late copy of a command whose first copy was refused leaves no row on either side", arguments: ["any", "confirm"])
+    mutating func lateCopy(allowType: String) throws {
+        set(#"{"profile.defaultAllowType":"deny"}"#)
+        cluster.heard = []
+        #expect(add(ben, by: ann) == 30_516)
+        let copy = cluster.heard!.first { if case .chainApply = $0.message { true } else { false } }!.message
+        set(#"{"profile.defaultAllowType":"\#(allowType)"}"#)
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
+        cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.advance(.seconds(2))
+        for name in [ann, ben] {
+            for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut, .chainOutbox] { #expect(list(kind, of: name) == []) }
+        }
+        #expect(add(ben, by: ann) == (allowType == "any" ? 0 : 30_539))
+    }
+
+    @Test("A late copy of a command that has taken effect changes nothing") mutating func lateCopyOfDone() throws {
+        cluster.heard = []
+        #expect(add(ben, by: ann) == 0)
+        let copy = cluster.heard!.first { if case .chainApply = $0.message { true } else { false } }!.message
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
+        cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.advance(.seconds(2))
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [ann])
+    }
+
+    @Test(
+        "A command that is repeated after ben's setting has changed has the result of the rows that it has left",
+        arguments: [
+            ("ANY", "CONFIRM", true), ("ANY", "CONFIRM", false), ("CONFIRM", "ANY", true), ("CONFIRM", "ANY", false),
+            ("CONFIRM", "DENY", true), ("ANY", "DENY", true), ("ANY", "DENY", false),
+        ])
+    mutating func changedRules(first: String, second: String, isTwoWay: Bool) {
+        cluster.processes[1].node.set(first, of: ben)
+        cluster.losing = [(1, 0)]
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: isTwoWay)), by: ann, on: 0)
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.lastAnswer(on: 0) == nil)
+        cluster.processes[1].node.set(second, of: ben)
+        cluster.losing = []
+        cluster.link(0, 1)
+        cluster.link(1, 0)
+        cluster.advance(.seconds(2))
+        let isPending = first == "CONFIRM"
+        // Nothing of a one-way addition is in ben's lists, but the removal of earlier requests.
+        #expect(code(cluster.lastAnswer(on: 0)) == (isPending ? 30_539 : 0))
+        let friendsOfBen: [String] = isPending || !isTwoWay ? [] : [ann]
+        #expect(list(.friend, of: ann) == (isPending ? [] : [ben]))
+        #expect(list(.friend, of: ben) == friendsOfBen)
+        #expect(list(.pendencyOut, of: ann) == (isPending ? [ben] : []))
+        #expect(list(.pendencyIn, of: ben) == (isPending ? [ann] : []))
+    }
+
+    /// Ann adds ben, whose owner dies with the rows on its own disk alone. Ben then has another setting, and the next owner decides.
+    private mutating func loseOwner(allowType: String?) throws {
+        cluster.losing = [(1, 0), (1, 2)]
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(list(.friend, of: ben) + list(.pendencyIn, of: ben) == [ann])
+        cluster.kill(1)
+        cluster.losing = []
+        #expect(cluster.lastAnswer(on: 0) == nil)
+        if let allowType { for node in [0, 2] { cluster.processes[node].node.set(allowType, of: ben) } }
+        cluster.advance(.seconds(4))
+    }
+
+    /// The owner comes back. All replicas then have the same friends of ben, and the same requests, which are returned.
+    private mutating func comeBack() throws -> [[String]] {
+        try cluster.restart(1)
+        cluster.advance(.seconds(20))
+        let lists = (0..<3).map { node in
+            [Row.Kind.friend, .pendencyIn].map { cluster.processes[node].node.owner.liveRows($0, of: user(ben)).map(\.key) }
+        }
+        #expect(lists[0] == lists[1] && lists[1] == lists[2])
+        return lists[0]
+    }
+
+    @Test("An owner that comes back with a row of a decision which ended as refused does not keep the row")
+    mutating func comesBack() throws {
+        try loseOwner(allowType: "DENY")
+        #expect(code(cluster.lastAnswer(on: 0)) == 30_516)
+        #expect(try comeBack() == [[], []])
+        #expect(list(.friend, of: ann) == [] && list(.chainOutbox, of: ann) == [])
+    }
+
+    @Test("An owner that comes back with a friend of a request which waits by now has the request instead")
+    mutating func comesBackToRequest() throws {
+        try loseOwner(allowType: "CONFIRM")
+        #expect(code(cluster.lastAnswer(on: 0)) == 30_539)
+        #expect(try comeBack() == [[], [ann]])
+        #expect(list(.friend, of: ann) == [] && list(.pendencyOut, of: ann) == [ben])
+    }
+
+    @Test("An owner that comes back with a request of users who are friends by now has the friend instead")
+    mutating func comesBackToFriend() throws {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        try loseOwner(allowType: "ANY")
+        #expect(code(cluster.lastAnswer(on: 0)) == 0)
+        #expect(try comeBack() == [[ann], []])
+        #expect(list(.friend, of: ann) == [ben] && list(.pendencyOut, of: ann) == [])
+    }
+
+    @Test("An owner that comes back with a row of a decision which took effect keeps the row") mutating func comesBackToFriends() throws {
+        try loseOwner(allowType: nil)
+        #expect(code(cluster.lastAnswer(on: 0)) == 0)
+        #expect(try comeBack() == [[ann], []])
+        #expect(list(.friend, of: ann) == [ben])
+    }
+
+    @Test("A node doubts as many decisions as it may have calls, and asks about each until it is answered") mutating func limit() {
+        var doubts = ChainDoubts()
+        let learned = (0..<3).map { number in
+            let pair = ChainPair(user: user("user\(number)"), other: user(ann))
+            return LearnedDecision(pair: pair, version: Version(milliseconds: cluster.now.wall, counter: 0, node: 1))
+        }
+        doubts.add(learned, countMax: 2, at: cluster.now)
+        #expect(doubts.count == 2)
+        // There are no rows of these decisions here.
+        cluster.processes[0].node.ask(&doubts, at: cluster.now)
+        #expect(doubts.count == 0)
+        let old = learned.map { LearnedDecision(pair: $0.pair, version: Version(milliseconds: 1, counter: 0, node: 1)) }
+        doubts.add(old, countMax: 2, at: cluster.now)
+        #expect(doubts.count == 0)
+    }
+}
+
+extension Node {
+    fileprivate mutating func ask(_ doubts: inout ChainDoubts, at now: Now) { doubts.tick(machines.owner, &machines.cluster, at: now) }
+
+    /// The user has this setting for friend requests from now on, as this node knows.
+    fileprivate mutating func set(_ allowType: String, of name: String) {
+        var profile = Profile()
+        let version = machines.owner.clock.next(at: 1_790_000_000_000)  // At least as new as all before.
+        profile.set(Profile.Standard.allowType.rawValue, to: .text(allowType), at: version)
+        let index = machines.owner.index(of: user(name))
+        machines.owner.users.modifyLists(index) { _ = $0.merge(Row(profile, of: user(name), key: "", version: version)) }
+    }
+}
