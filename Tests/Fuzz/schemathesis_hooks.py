@@ -38,7 +38,9 @@ def is_for_this_caller(operation, body):
     if CALLER == "user" and isinstance(body.get("asUser"), str):
         return False
     # Nobody is a friend of itself (6017).
-    if operation in ("addFriend", "doResponse", "deleteFriends", "modifyFriend", "addBlackList", "deleteBlackList") and isinstance(body.get("asUser"), str):
+    about_others = (
+        "addFriend", "doResponse", "deleteFriends", "checkFriends", "modifyFriend", "addBlackList", "deleteBlackList")
+    if operation in about_others and isinstance(body.get("asUser"), str):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:
             return False

@@ -59,6 +59,32 @@ import Testing
         ])
     func limits(call: FriendCall) { #expect(throws: DecodeError.self) { try read(written(call)) } }
 
+    @Test(
+        "A question about friends is read as it was written, and each shorter text is refused",
+        arguments: [FriendCheck.own([]), .own([user, UserID(app: "default", id: "ben")]), .others([user], friend: user)])
+    func checks(check: FriendCheck) throws {
+        var wire = WireWriter()
+        wire.operation(.checkFriends(check))
+        let bytes = wire.bytes
+        #expect(try read(bytes) == .checkFriends(check))
+        for count in 0..<bytes.count { #expect(throws: DecodeError.self) { try read(Array(bytes[..<count])) } }
+    }
+
+    @Test("A question whether a decision counts, and its answer, are read as they were written") func verifying() throws {
+        let pair = ChainPair(user: Self.user, other: UserID(app: "default", id: "ben"))
+        for verdict in [ChainVerify.Verdict.asked, .holds, .isVoid, .isDone, .isPending] {
+            let message = Message.chainVerify(
+                ChainVerify(pair: pair, version: Version(milliseconds: 7, counter: 8, node: 9), verdict: verdict))
+            var wire = WireWriter()
+            wire.message(message)
+            let read = wire.bytes.withUnsafeBytes { bytes in
+                var reader = WireReader(bytes)
+                return try? reader.message()
+            }
+            #expect(read == message)
+        }
+    }
+
     @Test("A result is read as it was written") func result() throws {
         let result = FriendCallResult(
             code: .groupsFull, users: [ChainOutcome(user: Self.user, code: .notInGroup)], json: Array(#"{"x":1}"#.utf8))

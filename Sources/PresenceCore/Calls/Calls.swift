@@ -129,6 +129,9 @@ struct Calls {
         case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
         case .listed(let json): finish(sent.call, .listed(json), &edge, &cluster)
         case .friendCalled(let result): finish(sent.call, .friendCalled(result), &edge, &cluster)
+        case .friendsChecked(let found):
+            onChecked(found, by: sent, &cluster)
+            advance(sent.call, &edge, &owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
         }
@@ -167,6 +170,7 @@ struct Calls {
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
+        case .checkFriends(let users, _): finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
         // The answer of one owner is the whole answer.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
             .getFriendList, .friendCall:
@@ -238,10 +242,12 @@ struct Calls {
             let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
             return cluster.send(.request(request), to: sent.peer)
         }
-        guard case .records(let users, let viewer) = sent.request.operation else {
-            return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
+        switch sent.request.operation {
+        case .records(let users, let viewer):
+            for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
+        case .checkFriends(.others(let users, let friend)): askOthers(users, whether: friend, for: sent.call, &cluster)
+        default: ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
         }
-        for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
     }
 
     /// Answers a call whose deadline has passed: with what has arrived, and 50001 for the rest.
@@ -256,6 +262,8 @@ struct Calls {
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus where !pending.records.isEmpty:
             finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
+        case .checkFriends(let users, _) where pending.phase != .running:
+            finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
         case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations), &edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }

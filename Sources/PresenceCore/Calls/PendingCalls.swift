@@ -13,11 +13,23 @@ struct PendingCalls {
     }
 
     /// The answers for which a call waits.
-    enum Phase {
+    enum Phase: Equatable {
         /// The record of the caller, which shows whether the user exists.
         case checkingCaller
         /// The answers of the operation itself.
         case running
+        /// For `checkFriends`: the answers of the owners of the named users. The answer of the caller's owner is here.
+        case checkingFriends(FriendChecks)
+    }
+
+    /// The users of `checkFriends` for whom an answer has arrived.
+    struct FriendChecks: Equatable {
+        /// The users in the caller's list.
+        var own: [UserID]
+        /// The users who have the caller in their lists.
+        var others: [UserID] = []
+        /// The users whose owners have answered.
+        var answered: [UserID] = []
     }
 
     /// One operation of a client.

@@ -6,6 +6,17 @@ public struct Explanation: Equatable, Sendable {
     public let json: [UInt8]
 }
 
+/// Whether two users are friends (P19).
+public struct FriendRelation: Hashable, Sendable {
+    public let user: UserID
+    /// Whether the user is in the caller's list.
+    public let isFriend: Bool
+    /// Whether the caller is in the user's list; nil if the user's owner has not answered. False if the call does not ask for it.
+    public let hasCaller: Bool?
+
+    public init(user: UserID, isFriend: Bool, hasCaller: Bool?) { (self.user, self.isFriend, self.hasCaller) = (user, isFriend, hasCaller) }
+}
+
 /// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
     case userStatus(Record)
@@ -31,6 +42,8 @@ public enum CallAnswer: Equatable, Sendable {
     case listed([UInt8])
     /// The result of a call about the caller's own lists of the relationship chain.
     case friendCalled(FriendCallResult)
+    /// Answers `checkFriends`, in the order of the call.
+    case friendsChecked([FriendRelation])
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

@@ -15,6 +15,12 @@ private enum ChainCallTag: UInt8 {
     case setBlocked = 4
 }
 
+/// The byte that names a question about friends.
+private enum FriendCheckTag: UInt8 {
+    case own = 1
+    case others = 2
+}
+
 /// The byte that names the result of a command.
 private enum ChainResultTag: UInt8 {
     case done = 1
@@ -121,6 +127,20 @@ extension ChainOutcome {
     }
 }
 
+extension FriendCheck {
+    func write(into wire: inout WireWriter) {
+        switch self {
+        case .own(let users):
+            wire.tag(FriendCheckTag.own)
+            wire.users(users)
+        case .others(let users, let friend):
+            wire.tag(FriendCheckTag.others)
+            wire.users(users)
+            wire.user(friend)
+        }
+    }
+}
+
 extension FriendQuery {
     func write(into wire: inout WireWriter) {
         wire.optional(since) { $0.text($1) }
@@ -197,6 +217,13 @@ extension WireReader {
         let limit = try unsigned()
         guard (1...UInt64(FriendQuery.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
         return FriendQuery(since: since, cursor: cursor, limit: Int(limit))
+    }
+
+    mutating func friendCheck() throws(DecodeError) -> FriendCheck {
+        switch try tag(as: FriendCheckTag.self) {
+        case .own: .own(try users())
+        case .others: .others(try users(), friend: try user())
+        }
     }
 
     mutating func chainOutcome() throws(DecodeError) -> ChainOutcome {

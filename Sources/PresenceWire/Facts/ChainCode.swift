@@ -148,6 +148,14 @@ public struct ChainVerify: Hashable, Sendable {
     }
 }
 
+/// A question which users have others in their friend lists (P18).
+public enum FriendCheck: Hashable, Sendable {
+    /// Which of these users are in the list of the user who asks?
+    case own([UserID])
+    /// Which of these users have `friend` in their lists?
+    case others([UserID], friend: UserID)
+}
+
 /// A query of the caller's friend list.
 public struct FriendQuery: Hashable, Sendable {
     /// Most friends of one answer.

@@ -30,6 +30,8 @@ public enum Limits {
     public static let visibilityUsersMax = 100
     /// Most friends, and most blocked users, in a visibility between two nodes.
     public static let chainUsersMax = 10_000
+    /// Most users in one call of the relationship chain.
+    public static let chainBatchMax = 100
     /// Longest text of a refusal between two nodes, in UTF-8 bytes. It has room for the names of all settings.
     public static let detailBytesMax = 8 << 10
     /// Longest remark of a friend (P12), in UTF-8 bytes.

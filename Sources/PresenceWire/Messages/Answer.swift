@@ -35,6 +35,8 @@ public enum Answer: Hashable, Sendable {
     case listed([UInt8])
     /// Answers `friendCall`.
     case friendCalled(FriendCallResult)
+    /// Answers `checkFriends` with those of its users for whom the answer is yes.
+    case friendsChecked([UserID])
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -57,6 +59,7 @@ private enum AnswerTag: UInt8 {
     case chained = 12
     case listed = 13
     case friendCalled = 16
+    case friendsChecked = 17
 }
 
 extension WireWriter {
@@ -100,6 +103,9 @@ extension WireWriter {
         case .friendCalled(let result):
             tag(AnswerTag.friendCalled)
             result.write(into: &self)
+        case .friendsChecked(let found):
+            tag(AnswerTag.friendsChecked)
+            users(found)
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -150,6 +156,7 @@ extension WireReader {
         case .visibility: return .visibility(try privacy(), remnant: try remnant())
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
         case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
+        case .friendsChecked: return .friendsChecked(try users())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

@@ -42,12 +42,14 @@ public enum OwnerOperation: Hashable, Sendable {
     case friends(FriendQuery)
     /// Reads or changes the user's own lists of the relationship chain.
     case friendCall(FriendCall)
+    /// Reads which users are friends.
+    case checkFriends(FriendCheck)
 
     /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends: false
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkFriends: false
         case .friendCall(let call): call.isChange
         }
     }
@@ -73,6 +75,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .friends: if case .listed = answer { true } else { false }
         case .chain: if case .chained = answer { true } else { false }
         case .friendCall: if case .friendCalled = answer { true } else { false }
+        case .checkFriends: if case .friendsChecked = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         }
     }
@@ -120,6 +123,7 @@ private enum OperationTag: UInt8 {
     case chain = 16
     case friends = 17
     case friendCall = 24
+    case checkFriends = 25
 }
 
 extension WireWriter {
@@ -183,6 +187,7 @@ extension WireWriter {
         case .chain(let call): tagged(.chain) { call.write(into: &$0) }
         case .friends(let query): tagged(.friends) { query.write(into: &$0) }
         case .friendCall(let call): tagged(.friendCall) { call.write(into: &$0) }
+        case .checkFriends(let check): tagged(.checkFriends) { check.write(into: &$0) }
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)
@@ -236,6 +241,7 @@ extension WireReader {
         case .chain: return .chain(try chainCall())
         case .friends: return .friends(try friendQuery())
         case .friendCall: return .friendCall(try FriendCall(from: &self))
+        case .checkFriends: return .checkFriends(try friendCheck())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

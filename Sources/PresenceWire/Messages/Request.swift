@@ -27,7 +27,10 @@ public struct Request: Hashable, Sendable {
 extension Request {
     /// The users that the request is about.
     public var subjects: [UserID] {
-        if case .records(let users, _) = operation { users } else { [user] }
+        switch operation {
+        case .records(let users, _), .checkFriends(.others(let users, _)): users
+        default: [user]
+        }
     }
 }
 

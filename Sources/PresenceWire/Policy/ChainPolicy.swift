@@ -39,6 +39,8 @@ public struct ChainPolicy: Equatable, Sendable {
     public var pendencyMax: Int64 = 1_000
     /// Most users on one blocklist, 1–1,000 (P29). Setting `blockList.max`.
     public var blockListMax: Int64 = 1_000
+    /// Most users in one call of the relationship chain, 1–100. Setting `chain.batchMax`.
+    public var batchMax = Int64(Limits.chainBatchMax)
     /// Most groups of friends of one user, 1–32 (P32). Setting `friends.groupsMax`.
     public var friendGroupsMax = Int64(Limits.friendGroupsMax)
     /// Longest name of a group of friends in UTF-8 bytes, 1–30. Setting `friends.groupNameBytes`.

@@ -216,6 +216,7 @@ extension Policy {
             """),
         Setting("blockList.max", \.chain.blockListMax, 1...Int64(1_000), "Users on one blocklist. A further one is refused with 30013."),
         Setting("block.hidesStatus", \.chain.blockHidesStatus, "Whether users on a blocklist see their blocker OFFLINE."),
+        Setting("chain.batchMax", \.chain.batchMax, 1...Int64(Limits.chainBatchMax), "Users in one call of the relationship chain."),
         Setting("chain.enabled", \.chain.isEnabled, "Whether the relationship chain can be used. `false` refuses its calls with 72001."),
         Setting(
             "errors.shape", \.errorShape,

@@ -79,19 +79,16 @@ enum DoResponse: ClientOperation {
 
 /// `deleteFriends`: removes friends from the caller's list, and with `delType` 2 the caller from theirs (P15).
 enum DeleteFriends: ClientOperation {
-    /// Most users of one call.
-    static let usersMax = 100
-
     static let description = OpenAPI.Operation(
         name: "deleteFriends", summary: "Removes friends, from the caller's list alone or from both lists.",
         request: Schema.object([
-            Schema.required("userIDs", Schema.users(max: usersMax)),
+            Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)),
             Schema.required("delType", Schema.integer(1...2, "1: from the caller's list. 2: also the caller from the lists of the users.")),
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let found = try fields.otherUsers("userIDs", than: subject)
+        let found = try fields.otherUsers("userIDs", than: subject, policy)
         guard let type = try fields.integer("delType", in: 1...2) else {
             throw .parameter("delType: is missing; it must be 1 (from the caller's list) or 2 (from both lists)")
         }
@@ -119,8 +116,8 @@ extension Fields {
 
 extension Fields {
     /// At least one user, none of them the caller.
-    func otherUsers(_ name: String, than caller: UserID) throws(Problem) -> (users: [UserID], errors: [UserError]) {
-        let found = try requiredUsers(name, besides: caller, countMax: DeleteFriends.usersMax)
+    func otherUsers(_ name: String, than caller: UserID, _ policy: Policy) throws(Problem) -> (users: [UserID], errors: [UserError]) {
+        let found = try requiredUsers(name, besides: caller, countMax: Int(policy.chain.batchMax))
         guard !found.users.contains(caller) else { throw .parameter("\(name): names the caller") }
         return found
     }

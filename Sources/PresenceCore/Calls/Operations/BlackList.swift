@@ -5,12 +5,12 @@ enum AddBlackList: ClientOperation {
     static let description = OpenAPI.Operation(
         name: "addBlackList",
         summary: "Blocks users. Their friendships and requests with the caller end, and they see the caller OFFLINE.",
-        request: Schema.object([Schema.required("userIDs", Schema.users(max: DeleteFriends.usersMax)), Schema.asUser]),
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)), Schema.asUser]),
         isBodyRequired: true,
         answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let found = try fields.otherUsers("userIDs", than: subject)
+        let found = try fields.otherUsers("userIDs", than: subject, policy)
         return API.Parsed(call: .chain(.setBlocked(found.users, true)), subject: subject, errors: found.errors)
     }
 
@@ -27,12 +27,12 @@ enum AddBlackList: ClientOperation {
 enum DeleteBlackList: ClientOperation {
     static let description = OpenAPI.Operation(
         name: "deleteBlackList", summary: "Removes users from the caller's blocklist. Friendships do not come back.",
-        request: Schema.object([Schema.required("userIDs", Schema.users(max: DeleteFriends.usersMax)), Schema.asUser]),
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)), Schema.asUser]),
         isBodyRequired: true,
         answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let found = try fields.otherUsers("userIDs", than: subject)
+        let found = try fields.otherUsers("userIDs", than: subject, policy)
         return API.Parsed(call: .chain(.setBlocked(found.users, false)), subject: subject, errors: found.errors)
     }
 

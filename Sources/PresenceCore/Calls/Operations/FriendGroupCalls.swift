@@ -6,12 +6,12 @@ enum CreateFriendGroup: ClientOperation {
         name: "createFriendGroup", summary: "Creates groups of friends, and adds friends to each of them.",
         request: Schema.object([
             Schema.required("groupNames", Schema.groupNames),
-            Schema.optional("userIDs", Schema.users(min: 0, max: DeleteFriends.usersMax)), Schema.asUser,
+            Schema.optional("userIDs", Schema.users(min: 0, max: Limits.chainBatchMax)), Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let names = try fields.requiredGroupNames(policy)
-        let found = try fields.users("userIDs", besides: subject, countMax: DeleteFriends.usersMax) ?? (users: [], errors: [])
+        let found = try fields.users("userIDs", besides: subject, countMax: Int(policy.chain.batchMax)) ?? (users: [], errors: [])
         let call = Call.friendCall(.createGroups(names, users: found.users))
         return API.Parsed(call: call, subject: subject, errors: found.errors)
     }
@@ -109,7 +109,7 @@ enum AddFriendsToFriendGroup: ClientOperation {
         answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let (name, found) = try fields.groupMembers(besides: subject)
+        let (name, found) = try fields.groupMembers(besides: subject, policy)
         return API.Parsed(call: .friendCall(.addToGroup(name, found.users)), subject: subject, errors: found.errors)
     }
 
@@ -129,7 +129,7 @@ enum DelFriendsFromFriendGroup: ClientOperation {
         isBodyRequired: true, answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let (name, found) = try fields.groupMembers(besides: subject)
+        let (name, found) = try fields.groupMembers(besides: subject, policy)
         return API.Parsed(call: .friendCall(.removeFromGroup(name, found.users)), subject: subject, errors: found.errors)
     }
 
@@ -169,9 +169,11 @@ extension Fields {
     }
 
     /// The name of a group, and users who join or leave it.
-    fileprivate func groupMembers(besides subject: UserID) throws(Problem) -> (name: String, (users: [UserID], errors: [UserError])) {
+    fileprivate func groupMembers(
+        besides subject: UserID, _ policy: Policy
+    ) throws(Problem) -> (name: String, (users: [UserID], errors: [UserError])) {
         let name = try groupName("groupName", Limits.friendGroupNameBytesMax)
-        return (name, try requiredUsers("userIDs", besides: subject, countMax: DeleteFriends.usersMax))
+        return (name, try requiredUsers("userIDs", besides: subject, countMax: Int(policy.chain.batchMax)))
     }
 }
 
@@ -187,7 +189,7 @@ extension Schema {
     }
 
     fileprivate static let groupMembers = object([
-        required("groupName", groupName), required("userIDs", users(max: DeleteFriends.usersMax)), asUser,
+        required("groupName", groupName), required("userIDs", users(max: Limits.chainBatchMax)), asUser,
     ])
     fileprivate static let groupResult = [
         required("resultCode", described(integer, "0, or the reason why nothing was changed.")),

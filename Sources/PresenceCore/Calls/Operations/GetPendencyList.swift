@@ -52,13 +52,13 @@ enum DeletePendency: ClientOperation {
     static let description = OpenAPI.Operation(
         name: "deletePendency", summary: "Removes friend requests from the caller's list.",
         request: Schema.object([
-            Schema.required("type", Schema.requestKind), Schema.required("userIDs", Schema.users(max: DeleteFriends.usersMax)),
+            Schema.required("type", Schema.requestKind), Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)),
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.object([Schema.required("errorUserList", Schema.errors)]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
-        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: DeleteFriends.usersMax)
+        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.chain.batchMax))
         guard let kind = try fields.integer("type", in: 1...2).flatMap({ FriendRequestKind(rawValue: UInt8($0)) }) else {
             throw .parameter("type: is missing; it must be 1 (received requests) or 2 (sent requests)")
         }

@@ -10,7 +10,7 @@ extension API {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
-            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList
+            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkFriends
 
         package var name: String { "\(self)" }
 
@@ -33,6 +33,7 @@ extension API {
             case .addBlackList: AddBlackList.self
             case .deleteBlackList: DeleteBlackList.self
             case .getBlackList: GetBlackList.self
+            case .checkFriends: CheckFriends.self
             case .getPendencyList: GetPendencyList.self
             case .deletePendency: DeletePendency.self
             case .pendencyReport: PendencyReport.self
@@ -95,6 +96,8 @@ public enum Call: Equatable, Sendable {
     case getFriendList(FriendQuery)
     /// Reads or changes the caller's own lists of the relationship chain.
     case friendCall(FriendCall)
+    /// Reads which of these users are friends of the caller; two-way, also which of them have the caller as a friend.
+    case checkFriends([UserID], isTwoWay: Bool)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -112,7 +115,7 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
-            .getVisibility, .chain, .getFriendList, .friendCall:
+            .getVisibility, .chain, .getFriendList, .friendCall, .checkFriends:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
         }
@@ -146,6 +149,7 @@ extension Calls {
         case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .friendCall(let call): ask(.friendCall(call), of: caller, for: index, &cluster)
+        case .checkFriends(let users, _): checkFriends(users, of: caller, for: index, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
@@ -178,6 +182,7 @@ extension OwnerRequest {
         case .register: register(on: &owner, into: &outbox)
         case .friends(let query): answer(.listed(friends(query, of: owner)), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
+        case .checkFriends(let check): answer(.friendsChecked(found(check, of: owner)), into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
@@ -197,8 +202,9 @@ extension RateLimits.Kind {
             if isCounted { return nil }
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
-        case .chain, .friends, .friendCall: self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
+        case .chain, .friends, .friendCall, .checkFriends(.own): self = .chain
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .checkFriends(.others):
+            return nil
         }
     }
 }

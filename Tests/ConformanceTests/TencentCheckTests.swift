@@ -1,0 +1,79 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+extension ConformanceTests {
+    /// Tencent's `checkFriends`, and the calls of back ends about friends, over HTTP on three nodes.
+    @Suite struct TencentCheckTests {
+        private func results(_ answer: Answer) -> [[Int64?]] {
+            answer["resultList"].elements.map { [$0["resultCode"]?.number, $0["resultType"]?.number] }
+        }
+
+        private func code(_ answer: Answer) -> Int64? { answer.json["resultCode"]?.number }
+
+        @Test("P18 P19 A check says 0, 1, 2 or 3 for each user, one-way or two-way, whichever node is asked")
+        func checking() async throws {
+            let app = try await App("tencent")
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#)
+            _ = try await app.call("addFriend", #"{"userID":"cid","addType":"single"}"#, node: 1)
+            _ = try await app.call("addFriend", #"{"userID":"ann","addType":"single"}"#, as: "dan", node: 2)
+            for node in 0..<3 {
+                let users = #""userIDs":["zoe","ben","cid","dan"]"#
+                let both = try await app.call("checkFriends", #"{\#(users),"checkType":2}"#, node: node)
+                #expect(both["resultList"].elements.map { $0["userID"]?.text } == ["zoe", "ben", "cid", "dan"])
+                #expect(results(both) == [[0, 0], [0, 3], [0, 1], [0, 2]])
+                let one = try await app.call("checkFriends", #"{\#(users),"checkType":1}"#, node: node)
+                #expect(results(one) == [[0, 0], [0, 1], [0, 1], [0, 0]])
+            }
+        }
+
+        @Test(
+            "P18 A field of a check that breaks a rule is named",
+            arguments: [
+                (#"{"checkType":1}"#, "userIDs"), (#"{"userIDs":[],"checkType":1}"#, "userIDs"), (#"{"userIDs":["ben"]}"#, "checkType"),
+                (#"{"userIDs":["ben"],"checkType":0}"#, "checkType"), (#"{"userIDs":["ben"],"checkType":3}"#, "checkType"),
+                (#"{"userIDs":["ben"],"checkType":"1"}"#, "checkType"), (#"{"userIDs":["ann"],"checkType":1}"#, "userIDs"),
+                (#"{"userIDs":["ben","cid","dan"],"checkType":1}"#, "userIDs"), (#"{"userIDs":[7],"checkType":1}"#, "userIDs"),
+            ])
+        func badFields(body: String, field: String) async throws {
+            let app = try await App("tencent", #"{"chain.batchMax":2}"#)
+            let answer = try await app.call("checkFriends", body)
+            #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(field) == true, "\(answer.json)")
+        }
+
+        @Test("P18 A back end checks the friends of any user, and a user those of nobody else")
+        func backEnd() async throws {
+            let app = try await App("tencent")
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#)
+            let body = #"{"asUser":"ben","userIDs":["ann","cid"],"checkType":2}"#
+            #expect(results(try await app.call("checkFriends", body, as: "operator", isAdmin: true, node: 1)) == [[0, 3], [0, 0]])
+            let refused = try await app.call("checkFriends", body, node: 2)
+            #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("asUser") == true)
+        }
+
+        @Test("P30 Of many users, each has its own result when the block ends, and a second end is 31503 for each")
+        func unblockingMany() async throws {
+            let app = try await App("tencent")
+            let names = (0..<100).map { "user\($0)" }
+            let all = users(names)
+            #expect(try await app.call("addBlackList", all)["resultList"].elements.allSatisfy { $0["resultCode"]?.number == 0 })
+            let ended = try await app.call("deleteBlackList", all, node: 1)
+            #expect(ended["resultList"].elements.map { $0["userID"]?.text } == names)
+            #expect(ended["resultList"].elements.allSatisfy { $0["resultCode"]?.number == 0 })
+            let again = try await app.call("deleteBlackList", all, node: 2)
+            #expect(again["resultList"].elements.allSatisfy { $0["resultCode"]?.number == 31_503 })
+            let refused = try await app.call("deleteBlackList", users(names + ["user100"]))
+            #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("userIDs") == true, "\(refused.json)")
+        }
+
+        @Test("P30 The end of a block brings neither the friendship nor the request back")
+        func unblockingFriends() async throws {
+            let app = try await App("tencent")
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#)
+            _ = try await app.call("addBlackList", #"{"userIDs":["ben"]}"#, node: 1)
+            _ = try await app.call("deleteBlackList", #"{"userIDs":["ben"]}"#, node: 2)
+            let relations = try await app.call("checkFriends", #"{"userIDs":["ben"],"checkType":2}"#)
+            #expect(results(relations) == [[0, 0]])
+        }
+    }
+}
