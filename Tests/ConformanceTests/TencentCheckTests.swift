@@ -51,6 +51,26 @@ extension ConformanceTests {
             #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("asUser") == true)
         }
 
+        @Test("P14 A back end adds friends for any user without an approval, and within the limits and blocklists")
+        func forcing() async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","friends.max":2}"#)
+            func force(_ user: String, _ other: String, node: Int) async throws -> Int64? {
+                let body = #"{"asUser":"\#(user)","userID":"\#(other)","force":true}"#
+                return code(try await app.call("addFriend", body, as: "operator", isAdmin: true, node: node))
+            }
+            let refused = try await app.call("addFriend", #"{"userID":"ben","force":true}"#)
+            #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("force") == true, "\(refused.json)")
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben","force":false}"#)) == 30_539)
+            #expect(try await force("ann", "ben", node: 1) == 0)
+            _ = try await app.call("addBlackList", #"{"userIDs":["ann"]}"#, as: "cid", node: 2)
+            #expect(try await force("ann", "cid", node: 0) == 30_525)
+            #expect(try await force("ann", "dan", node: 2) == 0)
+            #expect(try await force("ann", "eve", node: 1) == 30_010)
+            #expect(try await force("eve", "ann", node: 0) == 30_014)
+            let list = try await app.call("checkFriends", #"{"userIDs":["ben","cid","dan","eve"],"checkType":2}"#, node: 1)
+            #expect(results(list) == [[0, 3], [0, 0], [0, 3], [0, 0]])
+        }
+
         @Test("P30 Of many users, each has its own result when the block ends, and a second end is 31503 for each")
         func unblockingMany() async throws {
             let app = try await App("tencent")

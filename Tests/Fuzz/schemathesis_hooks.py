@@ -37,6 +37,9 @@ def is_for_this_caller(operation, body):
         return True
     if CALLER == "user" and isinstance(body.get("asUser"), str):
         return False
+    # Only a back end adds friends without their approval (6017).
+    if CALLER == "user" and operation == "addFriend" and body.get("force") is True:
+        return False
     # Nobody is a friend of itself (6017).
     about_others = (
         "addFriend", "doResponse", "deleteFriends", "checkFriends", "modifyFriend", "addBlackList", "deleteBlackList")

@@ -149,6 +149,37 @@ import Testing
         #expect(list(.friend, of: ben) == [carl])
     }
 
+    /// Adds a friend as an app's back end does.
+    private mutating func force(_ target: String, by name: String) -> UInt32? {
+        var request = SentRequest(addTime: 0)
+        request.isForced = true
+        return decide(.add(user(target), request, isTwoWay: true), by: name)
+    }
+
+    @Test("A back end adds a friend without an approval, also for a user who has sent a request") mutating func forced() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        let carl = cluster.user(ownedBy: 2)
+        add(carl, by: ann)
+        for other in [ben, carl] {
+            #expect(force(other, by: ann) == 0)
+            #expect(list(.friend, of: other) == [ann])
+        }
+        #expect(list(.friend, of: ann) == [ben, carl].sorted())
+        for name in [ann, ben, carl] { for kind in [Row.Kind.pendencyIn, .pendencyOut] { #expect(list(kind, of: name) == []) } }
+    }
+
+    @Test("Limits, blocklists and a user who forbids requests refuse a back end too") mutating func forcedInVain() {
+        let others = (0..<3).map { cluster.user(ownedBy: 2, number: $0) }
+        set(#"{"friends.max":1,"profile.defaultAllowType":"deny"}"#)
+        #expect(force(ben, by: ann) == 30_516)
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        #expect(decide(.setBlocked([user(ann)], true), by: others[2]) == 0)
+        #expect(force(others[2], by: ann) == 30_525 && force(ann, by: others[2]) == 30_515)
+        #expect(force(ben, by: ann) == 0 && force(ben, by: ann) == 30_001)
+        #expect(force(others[0], by: ann) == 30_010 && force(ann, by: others[1]) == 30_014)
+        #expect(list(.friend, of: ann) == [ben])
+    }
+
     @Test("Nobody can add a user who forbids it (30516)") mutating func forbidden() {
         set(#"{"profile.defaultAllowType":"deny"}"#)
         #expect(add(ben, by: ann) == 30_516)

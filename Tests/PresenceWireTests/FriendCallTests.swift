@@ -70,6 +70,28 @@ import Testing
         for count in 0..<bytes.count { #expect(throws: DecodeError.self) { try read(Array(bytes[..<count])) } }
     }
 
+    private static let forced: SentRequest = {
+        var request = SentRequest(addTime: 1)
+        (request.isForced, request.remark, request.groupID) = (true, "r", 7)
+        return request
+    }()
+
+    @Test(
+        "A call about other users is read as it was written, and each shorter text is refused",
+        arguments: [
+            ChainCall.add(user, forced, isTwoWay: false, group: "g"), .add(user, forced, isTwoWay: true),
+            .add(user, SentRequest(addTime: 1), isTwoWay: true), .add(user, SentRequest(addTime: 1), isTwoWay: false),
+            .respond(user, .accept(remark: "", isTwoWay: true)), .respond(user, .add(forced, isTwoWay: true)), .respond(user, .reject),
+            .delete([user], isTwoWay: true), .setBlocked([user], false),
+        ])
+    func chainCalls(call: ChainCall) throws {
+        var wire = WireWriter()
+        wire.operation(.chain(call))
+        let bytes = wire.bytes
+        #expect(try read(bytes) == .chain(call))
+        for count in 0..<bytes.count { #expect(throws: DecodeError.self) { try read(Array(bytes[..<count])) } }
+    }
+
     @Test("A question whether a decision counts, and its answer, are read as they were written") func verifying() throws {
         let pair = ChainPair(user: Self.user, other: UserID(app: "default", id: "ben"))
         for verdict in [ChainVerify.Verdict.asked, .holds, .isVoid, .isDone, .isPending] {

@@ -41,9 +41,11 @@ extension SentRequest: RowFact {
         groupID = try fields.number("groupID", in: 0...Int64(FriendGroupID.max)).map { FriendGroupID($0) }
         addWording = try fields.text("addWording", bytesMax: Limits.wordingBytesMax)
         addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax)
+        isForced = try fields.bool("isForced")
     }
 
     func write(to json: inout JSONWriter) {
+        if isForced { json.member("isForced", true) }
         json.memberIfAny("remark", remark)
         if let groupID { json.member("groupID", Int64(groupID)) }
         json.memberIfAny("addWording", addWording)

@@ -34,8 +34,7 @@ extension ChainCall {
         case .add(let user, let request, let isTwoWay, let group):
             wire.tag(ChainCallTag.add)
             wire.user(user)
-            request.write(into: &wire)
-            wire.tag(isTwoWay ? 1 : 0)
+            request.write(isTwoWay: isTwoWay, into: &wire)
             wire.optional(group) { $0.text($1) }
         case .respond(let user, let command):
             wire.tag(ChainCallTag.respond)
@@ -58,8 +57,7 @@ extension ChainCommand {
         switch self {
         case .add(let request, let isTwoWay):
             wire.tag(ChainCommandTag.add)
-            request.write(into: &wire)
-            wire.tag(isTwoWay ? 1 : 0)
+            request.write(isTwoWay: isTwoWay, into: &wire)
         case .accept(let remark, let isTwoWay):
             wire.tag(ChainCommandTag.accept)
             wire.text(remark)
@@ -72,12 +70,14 @@ extension ChainCommand {
 }
 
 extension SentRequest {
-    fileprivate func write(into wire: inout WireWriter) {
+    /// Writes the addition of a friend.
+    fileprivate func write(isTwoWay: Bool, into wire: inout WireWriter) {
         wire.text(remark)
         wire.optional(groupID) { $0.unsigned(UInt64($1)) }
         wire.text(addWording)
         wire.text(addSource)
         wire.signed(addTime)
+        wire.tag((isTwoWay ? 1 : 0) | (isForced ? 2 : 0))
     }
 }
 
@@ -153,33 +153,40 @@ extension WireReader {
     mutating func chainCall() throws(DecodeError) -> ChainCall {
         switch try tag(as: ChainCallTag.self) {
         case .add:
-            .add(
-                try user(), try sentRequest(), isTwoWay: try flag(),
-                group: try optional { reader throws(DecodeError) in try FriendGroup(from: &reader).name })
-        case .respond: .respond(try user(), try chainCommand())
-        case .delete: .delete(try users(), isTwoWay: try flag())
-        case .setBlocked: .setBlocked(try users(), try flag())
+            let other = try user()
+            let (request, isTwoWay) = try addition()
+            let group = try optional { reader throws(DecodeError) in try FriendGroup(from: &reader).name }
+            return .add(other, request, isTwoWay: isTwoWay, group: group)
+        case .respond: return .respond(try user(), try chainCommand())
+        case .delete: return .delete(try users(), isTwoWay: try flag())
+        case .setBlocked: return .setBlocked(try users(), try flag())
         }
     }
 
     mutating func chainCommand() throws(DecodeError) -> ChainCommand {
         switch try tag(as: ChainCommandTag.self) {
-        case .add: .add(try sentRequest(), isTwoWay: try flag())
-        case .accept: .accept(remark: try text(bytesMax: Limits.remarkBytesMax), isTwoWay: try flag())
-        case .reject: .reject
-        case .delete: .delete
-        case .block: .block
+        case .add:
+            let (request, isTwoWay) = try addition()
+            return .add(request, isTwoWay: isTwoWay)
+        case .accept: return .accept(remark: try text(bytesMax: Limits.remarkBytesMax), isTwoWay: try flag())
+        case .reject: return .reject
+        case .delete: return .delete
+        case .block: return .block
         }
     }
 
-    private mutating func sentRequest() throws(DecodeError) -> SentRequest {
+    /// Reads the addition of a friend.
+    private mutating func addition() throws(DecodeError) -> (request: SentRequest, isTwoWay: Bool) {
         var request = SentRequest(addTime: 0)
         request.remark = try text(bytesMax: Limits.remarkBytesMax)
         request.groupID = try optional { reader throws(DecodeError) in try reader.code() }
         request.addWording = try text(bytesMax: Limits.wordingBytesMax)
         request.addSource = try text(bytesMax: Limits.addSourceBytesMax)
         request.addTime = try time()
-        return request
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        request.isForced = flags & 2 != 0
+        return (request, flags & 1 != 0)
     }
 
     mutating func chainApply() throws(DecodeError) -> ChainApply {

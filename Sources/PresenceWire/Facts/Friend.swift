@@ -29,6 +29,8 @@ public struct SentRequest: Hashable, Sendable {
     public var addWording = ""
     /// At most ``Limits/addSourceBytesMax`` bytes.
     public var addSource = ""
+    /// Whether an app's back end adds the friend, so that the user need not approve it.
+    public var isForced = false
     public var addTime: Milliseconds
 
     public init(addTime: Milliseconds) { self.addTime = addTime }

@@ -14,6 +14,8 @@ enum AddFriend: ClientOperation {
                     bytesMax: Limits.addSourceBytesMax, pattern: "^(\(sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")),
             Schema.optional("group", Schema.text(bytesMax: Limits.friendGroupNameBytesMax, "A group of the caller, for the new friend.")),
             Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
+            Schema.optional(
+                "force", Schema.described(Schema.bool, "Adds the friend without an approval; only for tokens with role \"admin\".")),
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
@@ -26,6 +28,7 @@ enum AddFriend: ClientOperation {
         request.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
         request.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
         request.addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
+        request.isForced = try fields.bool("force") ?? false
         guard request.addSource.isEmpty || request.addSource.hasPrefix(sourcePrefix) else {
             throw .parameter("addSource: must begin with \(sourcePrefix)")
         }

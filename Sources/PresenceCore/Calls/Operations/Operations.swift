@@ -111,6 +111,11 @@ public enum Call: Equatable, Sendable {
 }
 
 extension Call {
+    /// Whether the call adds a friend without an approval, which only an app's back end may do.
+    var isForced: Bool {
+        if case .chain(.add(_, let request, _, _)) = self { request.isForced } else { false }
+    }
+
     /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {

@@ -163,14 +163,14 @@ struct ChainRules {
         }
         switch allowType {
         case .deny: return (.refused(.forbidden), [])
-        case .any: break
-        case .confirm:
+        case .confirm where !request.isForced:
             guard user.list(.pendencyIn).contains(other) || user.list(.pendencyIn).liveCount < policy.chain.pendencyMax else {
                 return (.refused(.requestsFull), [])
             }
             var received = ReceivedRequest(addTime: request.addTime)
             (received.addWording, received.addSource) = (request.addWording, request.addSource)
             return (.pending, [.set(received, other)])
+        case .any, .confirm: break
         }
         guard isTwoWay else { return (.done, answered) }
         guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
