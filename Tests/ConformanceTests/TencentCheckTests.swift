@@ -51,6 +51,17 @@ extension ConformanceTests {
             #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("asUser") == true)
         }
 
+        @Test("P14 P20 At most pendency.max requests wait on either side, and 30012 names the limit")
+        func waitingRequests() async throws {
+            let app = try await App("tencent", #"{"pendency.max":1,"profile.defaultAllowType":"confirm"}"#)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#)) == 30_539)
+            let own = try await app.call("addFriend", #"{"userID":"cid"}"#, node: 1)
+            #expect(code(own) == 30_012 && own["resultInfo"].text?.contains("pendency.max") == true)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#, as: "dan", node: 2)) == 30_012)
+            _ = try await app.call("deletePendency", #"{"type":2,"userIDs":["ben"]}"#, node: 0)
+            #expect(code(try await app.call("addFriend", #"{"userID":"cid"}"#, node: 2)) == 30_539)
+        }
+
         @Test("P14 A back end adds friends for any user without an approval, and within the limits and blocklists")
         func forcing() async throws {
             let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","friends.max":2}"#)

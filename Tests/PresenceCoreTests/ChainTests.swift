@@ -199,6 +199,36 @@ import Testing
         #expect(add(others[2], by: ann) == 0)
     }
 
+    @Test("A user has at most pendency.max received requests, and as many sent ones (30012)") mutating func requestsFull() {
+        set(#"{"pendency.max":2,"profile.defaultAllowType":"confirm"}"#)
+        let others = (0..<4).map { cluster.user(ownedBy: 2, number: $0) }
+        for name in others[..<2] { #expect(add(name, by: ann) == 30_539) }
+        #expect(add(others[2], by: ann) == 30_012)
+        #expect(list(.pendencyOut, of: ann) == others[..<2].sorted() && list(.pendencyIn, of: others[2]) == [])
+        // A request that is there already is sent again.
+        #expect(add(others[1], by: ann) == 30_539)
+        for name in others[2...] { #expect(add(ben, by: name) == 30_539) }
+        #expect(add(ben, by: others[0]) == 30_012)
+        #expect(list(.pendencyOut, of: others[0]) == [])
+        // An answer makes room on both sides.
+        #expect(decide(.respond(user(ann), .reject), by: others[0]) == 0)
+        #expect(add(others[2], by: ann) == 30_539)
+        #expect(decide(.respond(user(others[2]), .accept(remark: "", isTwoWay: true)), by: ben) == 0)
+        #expect(add(ben, by: others[0]) == 30_539)
+    }
+
+    @Test("Open requests count towards the limit of sent ones") mutating func openRequests() {
+        set(#"{"pendency.max":2}"#)
+        cluster.losing = [(1, 0)]
+        let others = (0..<2).map { cluster.user(ownedBy: 1, number: $0 + 1) }
+        for name in others { cluster.call(.chain(.add(user(name), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0) }
+        cluster.advance(.milliseconds(100))
+        #expect(add(cluster.user(ownedBy: 2), by: ann, on: 0) == 30_012)
+        var request = SentRequest(addTime: 0)
+        request.isForced = true
+        #expect(decide(.add(user(cluster.user(ownedBy: 2)), request, isTwoWay: true), by: ann, on: 0) == 0)
+    }
+
     @Test("The decision goes on with the next owner, and a repeated call is answered 0", arguments: [0, 1]) mutating func owners(dies: Int)
         throws
     {

@@ -14,6 +14,7 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     public static let selfFull = ChainCode(rawValue: 30_010)
     /// The caller has as many groups as the app allows.
     public static let groupsFull = ChainCode(rawValue: 30_011)
+    /// The caller has sent as many friend requests as the app allows, or the user has received as many.
     public static let requestsFull = ChainCode(rawValue: 30_012)
     public static let blockListFull = ChainCode(rawValue: 30_013)
     public static let otherFull = ChainCode(rawValue: 30_014)
@@ -43,7 +44,7 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
         case .groupsFull: "the caller has too many groups (friends.groupsMax)"
         case .conflict: "an earlier call about this user has not ended; safe to retry"
         case .selfFull: "the friend list is full (friends.max)"
-        case .requestsFull: "the user has too many friend requests (pendency.max)"
+        case .requestsFull: "the user has received, or the caller has sent, too many friend requests (pendency.max)"
         case .blockListFull: "the blocklist is full (blockList.max)"
         case .otherFull: "the user's friend list is full (friends.max)"
         case .blockedBySelf: "the user is on the caller's blocklist"

@@ -35,7 +35,7 @@ public struct ChainPolicy: Equatable, Sendable {
     public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
     /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.
     public var friendsMax: Int64 = 3_000
-    /// Most received friend requests of one user, 1–10,000. Setting `pendency.max`.
+    /// Most received, and most sent friend requests of one user, 1–10,000. Setting `pendency.max`.
     public var pendencyMax: Int64 = 1_000
     /// Most users on one blocklist, 1–1,000 (P29). Setting `blockList.max`.
     public var blockListMax: Int64 = 1_000

@@ -207,7 +207,7 @@ extension Policy {
             "Whether a friend request to a user who has sent one makes both users friends at once."),
         Setting(
             "pendency.max", \.chain.pendencyMax, 1...10_000,
-            "Received friend requests of one user. A further request is refused with 30012."),
+            "Received, and as many sent, friend requests of one user. A further request is refused with 30012."),
         Setting(
             "profile.defaultAllowType", \.chain.defaultAllowType,
             """

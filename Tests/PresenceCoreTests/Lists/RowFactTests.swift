@@ -81,7 +81,10 @@ import Testing
         try check(ProfileSubscription(subscribeType: 4, subscribedAt: 5), key: "bob")
         try check(Self.profile, key: "")
         try check(Profile(), key: "")
+        var forced = SentRequest(addTime: 4)
+        forced.isForced = true
         let commands: [ChainCommand] = [
+            .add(forced, isTwoWay: true),
             .add(Self.sent, isTwoWay: true), .add(SentRequest(addTime: 4), isTwoWay: false), .accept(remark: "r", isTwoWay: true),
             .accept(remark: "", isTwoWay: false), .reject, .delete, .block,
         ]

@@ -61,6 +61,19 @@ struct ChainRules {
         isFriend(other) || user.list(.friend).liveCount + reservedCount(besides: other) < policy.chain.friendsMax
     }
 
+    /// Whether the user may have a sent request to `other`. An open command without an answer reserves a place.
+    private func hasRoomForRequest(to other: String) -> Bool {
+        let sent = user.list(.pendencyOut)
+        if sent.contains(other) { return true }
+        let openCount = user.list(.chainOutbox).entries.count { entry in
+            guard entry.key != other, !sent.contains(entry.key), let open: OutboxCommand = entry.fact(of: user.record.user) else {
+                return false
+            }
+            if case .add(let request, _) = open.command { return !request.isForced } else { return false }
+        }
+        return sent.liveCount + openCount < policy.chain.pendencyMax
+    }
+
     /// The users who may add this one.
     private var allowType: ChainPolicy.AllowType {
         let own = (fact("") as Profile?)?[Profile.Standard.allowType.rawValue]?.text
@@ -82,6 +95,8 @@ struct ChainRules {
             if isFriend(other) { return .ended(isRetry ? .done : .alreadyFriend) }
             if blocks(other) { return .ended(.blockedBySelf) }
             guard hasRoom(for: other) else { return .ended(.selfFull) }
+            // Only the other user's owner knows whether the request must wait.
+            guard request.isForced || hasRoomForRequest(to: other) else { return .ended(.requestsFull) }
             request.addTime = time
             return .command(.add(request, isTwoWay: isTwoWay), [])
         case .unblock:
