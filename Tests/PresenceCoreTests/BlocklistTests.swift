@@ -104,6 +104,40 @@ import Testing
         #expect(cluster.processes[owner].node.owner.record(of: user(ann)).privacy?.visibility.blocked.count == (isBlocked ? 100 : 0))
     }
 
+    /// The reasons that the owner of ann gives for what ben sees of her.
+    private mutating func reasons() throws -> [String] {
+        cluster.call(.explain(user(ann)), by: ben, on: 2)
+        cluster.advance(.milliseconds(50))
+        guard case .explained(let parts) = cluster.lastAnswer(on: 2), let part = parts.first(where: { $0.part == .target }) else {
+            return []
+        }
+        return try JSONReader.read(part.json)["because"]!.elements.map(\.textValue)
+    }
+
+    @Test("An explanation names the block and its time, whether it hides the status or not", arguments: [true, false])
+    mutating func explainedBlock(hides: Bool) throws {
+        #expect(try !reasons().contains { $0.contains("blocked") })
+        if !hides { set(#"{"block.hidesStatus":false}"#) }
+        block([ben], by: ann)
+        let since = try BlockedUser(cluster.processes[0].node.owner.liveRows(.blocked, of: user(ann))[0]).since
+        let effect = hides ? "hides the status (block.hidesStatus)" : "hides nothing, because block.hidesStatus is off"
+        #expect(try reasons().contains("\(ann) has blocked \(ben) since \(since), which \(effect)"))
+        block([ben], by: ann, false)
+        #expect(try !reasons().contains { $0.contains("blocked") })
+    }
+
+    @Test("For visibility friends an explanation names the friendship and its time, or says that there is none")
+    mutating func explainedFriendship() throws {
+        cluster.call(.setVisibility(Visibility.Change(mode: .friends)), by: ann, on: 0)
+        cluster.advance(.milliseconds(50))
+        #expect(try reasons().contains("\(ann) is visible to friends, and \(ben) is not in the friend list"))
+        add(ben, by: ann)
+        cluster.call(.setVisibility(Visibility.Change(friends: [user(ben)])), by: ann, on: 0)
+        cluster.advance(.milliseconds(50))
+        let since = try Friend(cluster.processes[0].node.owner.liveRows(.friend, of: user(ann))[0]).addTime
+        #expect(try reasons().contains("\(ann) is visible to friends, and \(ben) is in the friend list since \(since)"))
+    }
+
     @Test("The blocker still sees the blocked user") mutating func oneSide() {
         cluster.subscribe(ann, to: [ben], on: 1)
         block([ben], by: ann)

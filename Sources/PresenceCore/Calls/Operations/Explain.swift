@@ -90,7 +90,9 @@ extension Calls {
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, cluster, at: now) { json.string(reason) }
-            if viewer != target, let hiddenView = user.record.privacy?.hiddenView(for: viewer) {
+            guard viewer != target else { return }
+            for reason in rules(of: user, about: viewer) { json.string(reason) }
+            if let hiddenView = user.record.privacy?.hiddenView(for: viewer) {
                 json.string(
                     "the target is hidden from the viewer, who sees \(hiddenView.statusType.name) since \(hiddenView.lastOnlineStatusUpdateTime)"
                 )
@@ -118,6 +120,24 @@ extension Calls {
         case .offline: return ["the last session disconnected at \(record.lastOnlineStatusUpdateTime) and did not resume within its grace"]
         case .unlogined: return ["the user logged out or was kicked, and did not log in again"]
         }
+    }
+
+    /// The block and the friendship that decide whether the viewer sees the user, in words.
+    private static func rules(of user: OwnedUser, about viewer: UserID) -> [String] {
+        let (target, key) = (user.record.user, String(viewer.id))
+        let rule = user.record.privacy?.visibility ?? Visibility()
+        var reasons: [String] = []
+        if let blocked: BlockedUser = user.list(.blocked).fact(key, of: target) {
+            let hides = rule.blocked.contains(viewer)
+            let effect = hides ? "which hides the status (block.hidesStatus)" : "which hides nothing, because block.hidesStatus is off"
+            reasons.append("\(target.id) has blocked \(viewer.id) since \(blocked.since), \(effect)")
+        }
+        guard rule.mode == .friends else { return reasons }
+        guard rule.friends.contains(viewer) else {
+            return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is not in the friend list"]
+        }
+        let since = (user.list(.friend).fact(key, of: target) as Friend?).map { " since \($0.addTime)" } ?? ""
+        return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is in the friend list\(since)"]
     }
 
     private static func writeViewer(
