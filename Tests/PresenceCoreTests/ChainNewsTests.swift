@@ -155,6 +155,23 @@ import Testing
         #expect(names(browser) == ["onFriendListAdded"])
     }
 
+    @Test("An event about one list leaves what was told of the others, whose events may wait longer for their disks")
+    mutating func lists() {
+        func version(_ milliseconds: Milliseconds) -> Version { Version(milliseconds: milliseconds, counter: 0, node: 1) }
+        var relationships = Relationships()
+        var (first, second) = (RelationshipState(), RelationshipState())
+        (first.received, first.unreadCount) = (version(1), 1)
+        (second.received, second.unreadCount, second.friends) = (version(1), 1, version(2))
+        // The change of the friend list is the later one, and on two disks first.
+        let added = RelationshipNotice(.friendsAdded, second, data: [])
+        let requested = RelationshipNotice(.requestsAdded, first, data: [])
+        #expect(relationships.take([added], of: 0) == [added])
+        #expect(relationships.take([requested], of: 0) == [requested])
+        #expect(relationships.state(of: 0) == second)
+        #expect(relationships.take([requested, added, RelationshipNotice(.state, second)], of: 0) == [])
+        #expect(relationships.take([RelationshipNotice(.state, first)], of: 0) == [RelationshipNotice(.state, first)])
+    }
+
     @Test("Apps without the relationship chain get no such event") mutating func off() {
         set(#"{"chain.enabled":false}"#)
         let tablet = cluster.login(ann, on: 0, platform: "tablet")

@@ -13,14 +13,10 @@ struct Relationships {
     mutating func take(_ notices: [RelationshipNotice], of user: WatchIndex.UserIndex) -> [RelationshipNotice] {
         notices.filter { notice in
             let known = state(of: user)
-            if notice.event == .state {
-                states[user] = notice.state
-                return notice.state != known
-            }
             // A whole list, which overtook the notice, has told it.
             if let list = notice.event.list, !notice.state.isNewer(than: known, in: list) { return false }
-            states[user] = notice.state
-            return true
+            states[user] = known.after(notice)
+            return notice.event != .state || notice.state != known
         }
     }
 

@@ -33,6 +33,22 @@ public struct RelationshipState: Hashable, Sendable {
     }
 }
 
+extension RelationshipState {
+    /// The state of a client after an event. Other lists than that of the event stay as they are, because their own events may come later.
+    public func after(_ notice: RelationshipNotice) -> RelationshipState {
+        var state = self
+        switch notice.event {
+        case .state: return notice.state
+        case .friendsAdded, .friendsChanged, .friendsDeleted: state.friends = notice.state.friends
+        case .requestsAdded, .requestsDeleted:
+            (state.received, state.sent, state.unreadCount) = (notice.state.received, notice.state.sent, notice.state.unreadCount)
+        case .requestsRead: state.unreadCount = notice.state.unreadCount
+        case .blockedAdded, .blockedDeleted, .groupsChanged: break
+        }
+        return state
+    }
+}
+
 /// An event of the relationship chain for all sessions of a user (P38–P43).
 public struct RelationshipNotice: Hashable, Sendable {
     /// The kinds of events. The raw value is the byte on the wire.
