@@ -193,6 +193,22 @@ import Testing
         #expect(list(.friend, of: ann) == [ben])
     }
 
+    @Test("A block that an owner learns after a newer friendship ends the friendship on both sides", arguments: [true, false])
+    mutating func lateBlock(isMutual: Bool) throws {
+        let before = cluster.now.wall - 1_000
+        let (caller, target) = isMutual ? (ann, ben) : (ben, ann)
+        cluster.call(.chain(.add(user(target), SentRequest(addTime: 0), isTwoWay: isMutual)), by: caller, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(list(.friend, of: ben) == [ann])
+        let version = Version(milliseconds: before, counter: 0, node: 77)
+        send([Row(BlockedUser(since: before), of: user(ann), key: ben, version: version)], from: 1)
+        cluster.advance(.seconds(1))
+        #expect(list(.blocked, of: ann) == [ben] && list(.friend, of: ann) == [] && list(.friend, of: ben) == [])
+        #expect(list(.chainOutbox, of: ann) == [])
+        #expect(try BlockedUser(cluster.processes[0].node.owner.liveRows(.blocked, of: user(ann))[0]).since == before)
+        #expect(add(ann, by: ben) == 30_525)
+    }
+
     @Test("A node doubts as many decisions as it may have calls, and asks about each until it is answered") mutating func limit() {
         var doubts = ChainDoubts()
         let learned = (0..<3).map { number in

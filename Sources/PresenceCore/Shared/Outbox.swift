@@ -37,6 +37,8 @@ struct Outbox {
     var chainSteps: [ChainStep] = []
     /// Open decisions of users of this node whose rows another node has written.
     var chainsToReopen: [ChainPair] = []
+    /// Users and those whom they block, because another node has sent a row that is newer than the block.
+    var chainsToBlock: [ChainPair] = []
     /// Decisions of other users whose rows another node has sent to the owner of the users they concern.
     var chainsToVerify: [LearnedDecision] = []
 

@@ -53,6 +53,8 @@ struct Chain {
     private var open: [ChainPair: Open] = [:]
     /// Decisions that wait for the end of an open one.
     private var queued: [ChainPair: [Item]] = [:]
+    /// Blocks to decide once more: see ``Owner/mayOutliveBlock(_:of:)``.
+    private var blocks: Set<ChainPair> = []
     private var calls: [UInt64: WaitingCall] = [:]
     private var lastCall: UInt64 = 0
     /// The age of the oldest open decision at the last tick; zero for none.
@@ -246,6 +248,10 @@ struct Chain {
     /// Goes on with the decisions in the outboxes of all users whom this node owns, because it owns other users than before.
     mutating func reopen(_ owner: borrowing Owner, at now: Now) {
         for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
+            for other in owner.outlivedBlocks(of: user) {
+                let id = owner.users.user(at: user)
+                blocks.insert(ChainPair(user: id, other: UserID(app: String(id.app), id: other)))
+            }
             let list = owner.users[user].list(.chainOutbox)
             guard list.liveCount > 0 else { continue }
             for entry in list.entries where !entry.isRemoved {
@@ -261,12 +267,36 @@ struct Chain {
         open[pair] = Open(command: command, repeatAt: now.instant, waiters: open[pair]?.waiters ?? [])
     }
 
+    // MARK: Blocks
+
+    /// Has blocks decided once more, because this owner has learned of newer rows about the blocked users.
+    mutating func block(_ pairs: [ChainPair]) { blocks.formUnion(pairs) }
+
+    /// Decides a block once more, after the open decision about the same user: it ends the friendship on both sides.
+    private mutating func blockAgain(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for pair in blocks.sorted() where open[pair] == nil {
+            blocks.remove(pair)
+            let other = String(pair.other.id)
+            guard cluster.decides(pair.user), let user = owner.index(ofKnown: pair.user), owner.mayOutliveBlock(other, of: user) else {
+                continue
+            }
+            let version = owner.clock.next(at: now.wall)
+            let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
+            let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
+            owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            showBlocklist(of: pair.user, &owner, &cluster, at: now)
+            open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [])
+            cluster.outbox.chainSteps.append(.begun(pair, version: version))
+        }
+    }
+
     // MARK: Time
 
     /// Repeats what has had no answer, and answers calls whose time is over. Called at every tick.
     mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         // order does not matter for the oldest, and the others are sorted.
         oldest = .milliseconds(max(open.values.reduce(0) { max($0, now.wall - $1.command.begunAt) }, 0))
+        if !blocks.isEmpty { blockAgain(&owner, &cluster, at: now) }
         var hiding: UserID?  // The pairs of one user follow one another.
         for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() {
             goOn(pair, &owner, &cluster, at: now)

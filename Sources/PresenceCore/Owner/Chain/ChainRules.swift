@@ -104,10 +104,20 @@ struct ChainRules {
         case .command(.block):
             if blocks(other) { return .ended(isRetry ? .done : .alreadyBlocked) }
             guard user.list(.blocked).liveCount < policy.chain.blockListMax else { return .ended(.blockListFull) }
-            let ended = [Row.Kind.friend, .pendencyIn, .pendencyOut].map { Change.remove($0, other) }
-            return .command(.block, [.set(BlockedUser(since: time), other)] + ended)
+            return .command(.block, [.set(BlockedUser(since: time), other)] + Self.ends(with: other))
         case .command(let command): return begin(command, about: other, isRetry: isRetry)
         }
+    }
+
+    /// The end of all that the user has with a user whom it blocks.
+    private static func ends(with other: String) -> [Change] {
+        [.remove(.friend, other), .remove(.pendencyIn, other), .remove(.pendencyOut, other)]
+    }
+
+    /// The changes of a block that is decided once more, with the time of the first decision.
+    func blockedAgain(_ other: String) -> [Change] {
+        guard let blocked: BlockedUser = fact(other) else { return [] }
+        return [.set(blocked, other)] + Self.ends(with: other)
     }
 
     private func begin(_ command: ChainCommand, about other: String, isRetry: Bool) -> Beginning {

@@ -39,6 +39,9 @@ extension Owner {
             outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
         if let decision = row.decision { outbox.chainsToVerify.append(decision) }
+        if mayOutliveBlock(row.key, of: user) {
+            outbox.chainsToBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+        }
         return true
     }
 
