@@ -8,6 +8,8 @@ public enum ChainAction: Sendable {
     case accept(user: Int, requester: Int, isTwoWay: Bool)
     case reject(user: Int, requester: Int)
     case delete(user: Int, others: [Int], isTwoWay: Bool)
+    case block(user: Int, others: [Int])
+    case unblock(user: Int, others: [Int])
     /// The user's client goes on to read pages of its list. Otherwise it asks for the changes since one of the lists that it had.
     ///
     /// `choice` names that list, modulo their number. The client reads the whole list for nil, `limit` friends at a time.
@@ -16,7 +18,9 @@ public enum ChainAction: Sendable {
     /// The user who calls.
     var user: Int {
         switch self {
-        case .add(let user, _, _, _), .accept(let user, _, _), .reject(let user, _), .delete(let user, _, _), .sync(let user, _, _): user
+        case .add(let user, _, _, _), .accept(let user, _, _), .reject(let user, _), .delete(let user, _, _), .block(let user, _),
+            .unblock(let user, _), .sync(let user, _, _):
+            user
         }
     }
 
@@ -24,7 +28,7 @@ public enum ChainAction: Sendable {
     var others: [Int] {
         switch self {
         case .add(_, let other, _, _), .accept(_, let other, _), .reject(_, let other): [other]
-        case .delete(_, let others, _): others
+        case .delete(_, let others, _), .block(_, let others), .unblock(_, let others): others
         case .sync: []
         }
     }
@@ -39,6 +43,8 @@ public enum ChainAction: Sendable {
         case .accept(_, let requester, let isTwoWay): return .chain(.respond(id(requester), .accept(remark: "", isTwoWay: isTwoWay)))
         case .reject(_, let requester): return .chain(.respond(id(requester), .reject))
         case .delete(_, let others, let isTwoWay): return .chain(.delete(others.map(id), isTwoWay: isTwoWay))
+        case .block(_, let others): return .chain(.setBlocked(others.map(id), true))
+        case .unblock(_, let others): return .chain(.setBlocked(others.map(id), false))
         case .sync: return nil
         }
     }

@@ -4,7 +4,7 @@ import PresenceWire
 /// Makes the calls of the relationship chain, and checks its guarantees: see ``ChainOracle``.
 enum ChainChecks {
     /// The lists of one user in which the other users of a decision occur.
-    private static let kinds: [Row.Kind] = [.friend, .pendencyOut, .pendencyIn, .chainOutbox]
+    private static let kinds: [Row.Kind] = [.friend, .pendencyOut, .pendencyIn, .chainOutbox, .blocked]
 
     /// The time after which nothing of a call is on its way any more, if no link is slow.
     private static let arrivalMilliseconds = 1_000
@@ -110,14 +110,15 @@ enum ChainChecks {
             }
         }
         guard !cluster.isBroken else { return }
-        let problem = cluster.truth.chain.problem { user, kind in
+        let isSplit = !cluster.options.faults.isDisjoint(with: [.partitions, .pauses])
+        let problem = cluster.truth.chain.problem(isSplit: isSplit) { user, kind in
             Set(rows(kind, of: user, cluster).compactMap { cluster.userIndex($0.key) })
         }
         if let problem { cluster.violate(problem.0, problem.1) }
     }
 
     /// The live rows of a list by the owner of its user.
-    private static func rows(_ kind: Row.Kind, of user: Int, _ cluster: SimulatedCluster) -> [Row] {
+    static func rows(_ kind: Row.Kind, of user: Int, _ cluster: SimulatedCluster) -> [Row] {
         cluster.owner(of: user).map { cluster.nodes[$0].look { $0.owner.liveRows(kind, of: cluster.userID(user)) } } ?? []
     }
 
@@ -153,6 +154,7 @@ enum ChainChecks {
     private static func checkSync(of user: Int, _ cluster: inout SimulatedCluster) {
         let snapshots = cluster.truth.chain.lists[user].snapshots
         guard let whole = read(FriendQuery(), as: user, &cluster) else { return }
+        ChainNotices.check(whole, of: user, cluster)
         for snapshot in snapshots where !cluster.isBroken {
             guard let list = read(FriendQuery(since: snapshot.sequence), as: user, &cluster), list != whole else { continue }
             cluster.violate(
@@ -186,6 +188,8 @@ public struct ChainCounts: Equatable, Sendable {
     /// Decisions whose result is unknown.
     public var uncertain = 0
     public var listsRead = 0
+    /// Events about changes of lists.
+    public var noticesRead = 0
 
     mutating func note(_ code: ChainCode) {
         switch code {
@@ -202,6 +206,7 @@ public struct ChainCounts: Equatable, Sendable {
         left.refused += right.refused
         left.uncertain += right.uncertain
         left.listsRead += right.listsRead
+        left.noticesRead += right.noticesRead
     }
 }
 

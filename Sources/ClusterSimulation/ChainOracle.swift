@@ -33,6 +33,8 @@ struct ChainOracle {
     var lists: [ClientLists]
     private var openCalls: [OpenCall] = []
     private var lastID = 0
+    /// Whether a user was blocked. A block waits for all nodes, so later changes of the same lists may overtake it.
+    private(set) var hasBlocked = false
     /// Whether a call of the chain was made.
     var isUsed: Bool { lastID > 0 }
 
@@ -50,6 +52,7 @@ struct ChainOracle {
     // MARK: Calls
 
     mutating func ask(_ call: ChainCall, by user: Int, allowed: [ChainPolicy.AllowType], at now: Nanoseconds) {
+        if case .setBlocked(_, true) = call { hasBlocked = true }
         openCalls.append(OpenCall(user: user, call: call, at: now, firstID: lastID + 1, allowed: allowed))
         for (other, decision) in call.pairDecisions {
             lastID += 1
@@ -132,19 +135,35 @@ struct ChainOracle {
 
     /// The first difference between the lists of all users and what is certain, with the guarantee that it breaks.
     ///
-    /// - Parameter holds: the keys of the live rows of a list of a user.
-    func problem(_ holds: (Int, Row.Kind) -> Set<Int>) -> (Violation.Guarantee, String)? {
+    /// - Parameters:
+    ///   - isSplit: whether there were splits, whose sides may each have decided otherwise.
+    ///   - holds: the keys of the live rows of a list of a user.
+    func problem(isSplit: Bool, _ holds: (Int, Row.Kind) -> Set<Int>) -> (Violation.Guarantee, String)? {
         for first in 0..<usersCount {
             for second in first + 1..<usersCount {
-                if let problem = problem(first, second, facts(first, second, holds)) { return problem }
+                let facts = facts(first, second, holds)
+                if !isSplit, let problem = Self.outlivedBlock(first, second, facts) { return problem }
+                if let problem = problem(first, second, facts) { return problem }
             }
         }
         return nil
     }
 
+    /// A friend or a request beside a block between the two users.
+    private static func outlivedBlock(_ first: Int, _ second: Int, _ facts: PairFacts) -> (Violation.Guarantee, String)? {
+        let (own, other) = ("user-\(first)", "user-\(second)")
+        guard let block = facts.intersection([.ownBlocks, .otherBlocks]).elements.first,
+            let left = facts.intersection(PairFacts.friends.union(.requests)).elements.first
+        else { return nil }
+        return (.blockedIsNoFriend, "\(block.words(own, other)), and \(left.words(own, other))")
+    }
+
     private func facts(_ first: Int, _ second: Int, _ holds: (Int, Row.Kind) -> Set<Int>) -> PairFacts {
         var facts: PairFacts = []
-        for (kind, own) in [(Row.Kind.friend, PairFacts.ownFriend), (.pendencyOut, .ownSent), (.pendencyIn, .ownReceived)] {
+        let kinds: [(Row.Kind, PairFacts)] = [
+            (.friend, .ownFriend), (.pendencyOut, .ownSent), (.pendencyIn, .ownReceived), (.blocked, .ownBlocks),
+        ]
+        for (kind, own) in kinds {
             if holds(first, kind).contains(second) { facts.insert(own) }
             if holds(second, kind).contains(first) { facts.insert(own.flipped) }
         }
@@ -184,8 +203,8 @@ extension PairDecision {
     fileprivate func endsEarlier(with code: ChainCode) -> Bool {
         switch self {
         case .add: code == .done || code == .pending
-        case .accept, .reject, .delete(isTwoWay: true): code == .done
-        case .delete(isTwoWay: false): false
+        case .accept, .reject, .delete(isTwoWay: true), .block: code == .done
+        case .delete(isTwoWay: false), .unblock: false
         }
     }
 }
@@ -212,6 +231,13 @@ struct ClientLists {
     var latest: Snapshot?
     /// Whether the client waits for an answer.
     var isReading = false
+
+    /// The friends of a list that the client has had; nil if it did not have the list of this sequence.
+    func friends(at sequence: String) -> Set<String>? {
+        if sequence == Version.zero.text { return [] }
+        // order does not matter: they become a set.
+        return snapshots.first { $0.sequence == sequence }.map { Set($0.friends.keys) }
+    }
 
     /// Most lists that are kept. Later ones are not.
     private static let countMax = 12

@@ -27,6 +27,8 @@ enum ChainPlan {
         options.settings.policy.chain.friendsMax = Int64(random.number(in: 2...4))
         options.settings.policy.chain.defaultAllowType = allowType(&random)
         options.settings.policy.chain.rate = nil
+        // The checks of hidden users know what users hide themselves.
+        options.settings.policy.chain.blockHidesStatus = false
     }
 
     private static func allowType(_ random: inout SplitMix64) -> ChainPolicy.AllowType {
@@ -37,6 +39,8 @@ enum ChainPlan {
         guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(372)
         var (steps, number): ([Step], Int) = ([], 0)
+        // Where nobody is blocked, no event may overtake another one.
+        let hasBlocks = random.isOnce(in: 2)
         for _ in 0..<random.number(in: 8...24) {
             let at = random.number(in: 0...options.activeMilliseconds)
             let span = [0, 10, 60, 400][random.number(in: 0...3)]
@@ -44,10 +48,12 @@ enum ChainPlan {
             for _ in 0..<random.number(in: 1...4) {
                 number += 1
                 let isFirst = random.isOnce(in: 2)
-                let action = decision(isFirst ? first : second, isFirst ? second : first, number, options, &random)
+                let action = decision(
+                    isFirst ? first : second, isFirst ? second : first, number, mayBlock: hasBlocks, options, &random)
                 steps.append(Step(at: at + random.number(in: 0...span), action: .chain(action)))
             }
             if random.isOnce(in: 2) { steps += fault(at: at + random.number(in: 0...60), options, &random) }
+            if random.isOnce(in: 12) { steps.append(setAllowType(at: at + random.number(in: 0...400), options, &random)) }
         }
         for _ in 0..<random.number(in: 10...30) {
             let choice = random.isOnce(in: 4) ? nil : random.number(in: 0...99)
@@ -64,14 +70,18 @@ enum ChainPlan {
     }
 
     private static func decision(
-        _ user: Int, _ other: Int, _ number: Int, _ options: SimulationOptions, _ random: inout SplitMix64
+        _ user: Int, _ other: Int, _ number: Int, mayBlock: Bool, _ options: SimulationOptions, _ random: inout SplitMix64
     ) -> ChainAction {
-        switch random.number(in: 0...11) {
+        switch random.number(in: 0...(mayBlock ? 14 : 11)) {
         case 0...4: return .add(user: user, other: other, isTwoWay: !random.isOnce(in: 5), number: number)
         case 5...6: return .accept(user: user, requester: other, isTwoWay: !random.isOnce(in: 3))
         case 7: return .reject(user: user, requester: other)
         case 8: return .delete(user: user, others: Array(0..<options.usersCount).filter { $0 != user }, isTwoWay: random.isOnce(in: 2))
-        default: return .delete(user: user, others: [other], isTwoWay: !random.isOnce(in: 3))
+        case 9...11: return .delete(user: user, others: [other], isTwoWay: !random.isOnce(in: 3))
+        case 12: return .unblock(user: user, others: [other])
+        default:
+            let isForAll = random.isOnce(in: 8)
+            return .block(user: user, others: isForAll ? Array(0..<options.usersCount).filter { $0 != user } : [other])
         }
     }
 
@@ -105,11 +115,15 @@ enum ChainPlan {
     private static func policies(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 4) else { return [] }
         return (0..<random.number(in: 1...3)).map { _ in
-            let settings =
-                "\"rate.chain\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
-                + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Plan.keptSettings(options))"
-            let body = "{\"preset\":\"rollcall\",\"settings\":{\(settings)}}"
-            return Step(at: random.number(in: 0...options.activeMilliseconds), action: .setPolicy(body))
+            setAllowType(at: random.number(in: 0...options.activeMilliseconds), options, &random)
         }
+    }
+
+    /// Changes who may add the users of the app without an approval.
+    private static func setAllowType(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> Step {
+        let settings =
+            "\"rate.chain\":false,\"block.hidesStatus\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
+            + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Plan.keptSettings(options))"
+        return Step(at: at, action: .setPolicy("{\"preset\":\"rollcall\",\"settings\":{\(settings)}}"))
     }
 }

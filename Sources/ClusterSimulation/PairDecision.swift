@@ -7,6 +7,8 @@ enum PairDecision: Equatable {
     case accept(isTwoWay: Bool)
     case reject
     case delete(isTwoWay: Bool)
+    case block
+    case unblock
 
     /// The changes that it may make, as its user sees them, whatever the lists have.
     var effects: PairOracle.Effects {
@@ -16,6 +18,8 @@ enum PairDecision: Equatable {
             .init(sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend, clears: [.ownReceived, .otherSent])
         case .reject: .init(clears: [.ownReceived, .otherSent])
         case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend] : .ownFriend)
+        case .block: .init(sets: .ownBlocks, clears: PairFacts.friends.union(.requests))
+        case .unblock: .init(clears: .ownBlocks)
         }
     }
 
@@ -23,12 +27,17 @@ enum PairDecision: Equatable {
     var isOneWay: Bool {
         switch self {
         case .add(let isTwoWay), .accept(let isTwoWay), .delete(let isTwoWay): !isTwoWay
-        case .reject: false
+        case .reject, .block, .unblock: false
         }
     }
 
     /// Whether it removes friends.
-    var removes: Bool { if case .delete = self { true } else { false } }
+    var removes: Bool {
+        switch self {
+        case .delete, .block: true
+        case .add, .accept, .reject, .unblock: false
+        }
+    }
 
     /// The facts that an answer makes certain, as the user sees them.
     ///
@@ -47,6 +56,8 @@ enum PairDecision: Equatable {
                 ? answered(known, mayBeRetry: mayBeRetry)
                 : PairOracle.Claims(before: .init(isFalse: .ownReceived))
         case .delete(let isTwoWay): deleted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
+        case .block: blocked(code, known, mayBeRetry: mayBeRetry)
+        case .unblock: unblocked(code, mayBeRetry: mayBeRetry)
         }
     }
 
@@ -56,15 +67,17 @@ enum PairDecision: Equatable {
         var claims = PairOracle.Claims()
         switch code {
         case .alreadyFriend: claims.before = .init(isTrue: .ownFriend)
-        case .selfFull: claims.before = .init(isFalse: .ownFriend)
-        case .otherFull: claims.before = .init(isFalse: [.ownFriend, .otherFriend])
-        case .forbidden: claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent])
+        case .blockedBySelf: claims.before = .init(isTrue: .ownBlocks, isFalse: .ownFriend)
+        case .blockedByOther: claims.before = .init(isTrue: .otherBlocks, isFalse: .ownBlocks)
+        case .selfFull: claims.before = .init(isFalse: [.ownFriend, .ownBlocks])
+        case .otherFull: claims.before = .init(isFalse: [.ownFriend, .otherFriend, .ownBlocks, .otherBlocks])
+        case .forbidden: claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent, .ownBlocks, .otherBlocks])
         case .pending:
-            claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent])
+            claims.before = .init(isFalse: [.ownFriend, .otherFriend, .otherSent, .ownBlocks, .otherBlocks])
             claims.after = .init(isTrue: [.ownSent, .otherReceived])
         case .done:
             claims.after = .init(isTrue: .ownFriend)
-            if !mayBeRetry { claims.before = .init(isFalse: .ownFriend) }
+            if !mayBeRetry { claims.before = .init(isFalse: [.ownFriend, .ownBlocks, .otherBlocks]) }
             guard known[.ownFriend] == false else {
                 claims.unsure = [.otherFriend, .ownSent, .otherSent, .ownReceived, .otherReceived]
                 break
@@ -85,6 +98,7 @@ enum PairDecision: Equatable {
         case .noRequest: return PairOracle.Claims(before: .init(isFalse: .ownReceived))
         case .selfFull: return PairOracle.Claims(before: .init(isTrue: .ownReceived, isFalse: .ownFriend))
         case .otherFull: return PairOracle.Claims(before: .init(isTrue: .ownReceived, isFalse: .otherFriend))
+        case .blockedByOther: return PairOracle.Claims(before: .init(isTrue: .otherBlocks))
         case .done: break
         default: return PairOracle.Claims()
         }
@@ -112,6 +126,31 @@ enum PairDecision: Equatable {
     }
 }
 
+extension PairDecision {
+    private func blocked(_ code: ChainCode, _ known: PairOracle.Known, mayBeRetry: Bool) -> PairOracle.Claims {
+        switch code {
+        case .alreadyBlocked: return PairOracle.Claims(before: .init(isTrue: .ownBlocks))
+        case .done: break
+        default: return PairOracle.Claims()
+        }
+        var claims = PairOracle.Claims(after: .init(isTrue: .ownBlocks, isFalse: [.ownFriend, .ownSent, .ownReceived]))
+        if !mayBeRetry { claims.before = .init(isFalse: .ownBlocks) }
+        let others: PairFacts = [.otherFriend, .otherSent, .otherReceived]
+        // A retry may have found the block of an earlier call.
+        let isUnsure = mayBeRetry && known[.ownBlocks] != false
+        if isUnsure { claims.unsure = others }
+        for fact in others.elements where !isUnsure { claims.after[fact] = false }
+        return claims
+    }
+
+    private func unblocked(_ code: ChainCode, mayBeRetry: Bool) -> PairOracle.Claims {
+        guard code == .done else { return PairOracle.Claims(before: .init(isFalse: .ownBlocks)) }
+        var claims = PairOracle.Claims(after: .init(isFalse: .ownBlocks))
+        if !mayBeRetry { claims.before = .init(isTrue: .ownBlocks) }
+        return claims
+    }
+}
+
 extension ChainCall {
     /// The decisions of the call, each about one user.
     var pairDecisions: [(other: UserID, decision: PairDecision)] {
@@ -120,7 +159,7 @@ extension ChainCall {
         case .respond(let other, .accept(_, let isTwoWay)): [(other, .accept(isTwoWay: isTwoWay))]
         case .respond(let other, _): [(other, .reject)]
         case .delete(let others, let isTwoWay): others.map { ($0, .delete(isTwoWay: isTwoWay)) }
-        case .setBlocked: preconditionFailure("the histories have no blocks")
+        case .setBlocked(let others, let isBlocked): others.map { ($0, isBlocked ? .block : .unblock) }
         }
     }
 }

@@ -18,14 +18,20 @@ struct PairFacts: OptionSet {
     /// The request to the other user, by the other user's list.
     static let otherReceived = PairFacts(rawValue: 32)
 
-    static let all = PairFacts(rawValue: 63)
+    /// The other user is on the own blocklist.
+    static let ownBlocks = PairFacts(rawValue: 64)
+    /// The user is on the other user's blocklist.
+    static let otherBlocks = PairFacts(rawValue: 128)
+
+    static let all = PairFacts(rawValue: 255)
+    static let friends: PairFacts = [.ownFriend, .otherFriend]
     static let requests: PairFacts = [.ownSent, .otherSent, .ownReceived, .otherReceived]
 
     /// The same facts, seen from the other user.
-    var flipped: PairFacts { PairFacts(rawValue: (rawValue & 0b010101) << 1 | (rawValue & 0b101010) >> 1) }
+    var flipped: PairFacts { PairFacts(rawValue: (rawValue & 0b01010101) << 1 | (rawValue & 0b10101010) >> 1) }
 
     /// The facts one by one.
-    var elements: [PairFacts] { (0..<6).map { PairFacts(rawValue: 1 << $0) }.filter(contains) }
+    var elements: [PairFacts] { (0..<8).map { PairFacts(rawValue: 1 << $0) }.filter(contains) }
 
     /// One fact in words, with the names of the users.
     func words(_ own: String, _ other: String) -> String {
@@ -35,6 +41,8 @@ struct PairFacts: OptionSet {
         case .ownSent: "\(own) has sent \(other) a request"
         case .otherSent: "\(other) has sent \(own) a request"
         case .ownReceived: "\(own) has a request of \(other)"
+        case .ownBlocks: "\(own) blocks \(other)"
+        case .otherBlocks: "\(other) blocks \(own)"
         default: "\(other) has a request of \(own)"
         }
     }
@@ -97,7 +105,7 @@ struct PairOracle {
 
     private(set) var known = Known()
     /// For each fact the last time at which it may have held, if it certainly does not hold now.
-    private var heldUntil = Array(repeating: Nanoseconds.min, count: 6)
+    private var heldUntil = Array(repeating: Nanoseconds.min, count: PairFacts.all.elements.count)
     private(set) var attempts: [Attempt] = []
     /// Whether one of the users may have the other as a friend, and not the other way round.
     private(set) var mayBeOneSided = false

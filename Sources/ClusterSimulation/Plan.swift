@@ -105,7 +105,8 @@ public struct Plan: Sendable {
                 at: at,
                 action: .setVisibility(
                     user: random.number(in: 0...users), mode: mode, listed: some(&random),
-                    blocked: random.isOnce(in: 2) ? some(&random) : [],
+                    // Elsewhere the list stands in for the calls about the blocklist, which fill it.
+                    blocked: random.isOnce(in: 2) && !options.isBefriending ? some(&random) : [],
                     isInvisible: random.isOnce(in: 4)))
         }
     }

@@ -34,6 +34,8 @@ struct SimulatedClient {
     var view: [Int: ReceivedStatus] = [:]
     /// The newest version that the current stream has sent of each user.
     var streamed: [Int: String] = [:]
+    /// The relationship chain of its user as the stream has told it.
+    var relationship = ToldRelationship()
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?

@@ -244,7 +244,7 @@ extension SimulatedCluster {
             noteReachSynced(client)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
-        case let name where SimulatedClient.ignoredEvents.contains(String(name)): break
+        case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &self)
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

@@ -74,6 +74,33 @@ import Testing
         #expect(oracle.known[.ownFriend] == false)
     }
 
+    @Test("A block ends the friendship and the requests of both users, and contradicts later additions of either") mutating func blocks() {
+        decide(1, .add(isTwoWay: true), .done)
+        #expect(decide(2, .block, .done) == nil)
+        #expect(oracle.known[.ownBlocks] == true && oracle.known[.otherFriend] == false)
+        #expect(oracle.problem(with: [.ownBlocks]) == nil && oracle.problem(with: [.ownBlocks, .otherFriend]) == .otherFriend)
+        #expect(oracle.problem(with: []) == .ownBlocks)
+        #expect(decide(3, .add(isTwoWay: true), .blockedByOther, isByFirst: false) == nil)
+        #expect(decide(4, .add(isTwoWay: true), .done, isByFirst: false) == .ownBlocks)
+        oracle = PairOracle()
+        #expect(decide(1, .add(isTwoWay: true), .blockedBySelf) == .ownBlocks)
+    }
+
+    @Test("The end of a block is certain, and brings nothing back") mutating func unblocks() {
+        decide(1, .add(isTwoWay: true), .pending, allowed: .confirm)
+        decide(2, .block, .done, isByFirst: false)
+        #expect(decide(3, .block, .alreadyBlocked, isByFirst: false) == nil)
+        #expect(decide(4, .unblock, .done, isByFirst: false) == nil)
+        #expect(oracle.problem(with: []) == nil && oracle.problem(with: .otherReceived) == .otherReceived)
+        #expect(decide(5, .unblock, .notBlocked, isByFirst: false) == nil)
+        #expect(decide(6, .block, .alreadyBlocked, isByFirst: false) == .otherBlocks)
+    }
+
+    @Test("Each fact is its own after it was seen from both sides") func flipping() {
+        #expect(PairFacts.all.elements.count == 8)
+        for fact in PairFacts.all.elements { #expect(fact.flipped != fact && fact.flipped.flipped == fact) }
+    }
+
     @Test("A refused decision changes nothing") mutating func refusal() {
         decide(1, .add(isTwoWay: true), .done)
         ask(2, .delete(isTwoWay: true))

@@ -179,9 +179,3 @@ import Testing
         #expect(!cluster.clients[tablet].events.contains { $0.name == "onRelationshipState" })
     }
 }
-
-extension Owner {
-    fileprivate func relationship(of user: UserID) -> RelationshipState {
-        index(ofKnown: user).map { users[$0].relationship } ?? RelationshipState()
-    }
-}

@@ -16,6 +16,11 @@ extension Owner {
         return users[index].list(kind).entries.filter { !$0.isRemoved }.map { Row($0, of: user, kind) }
     }
 
+    /// The newest versions of a user's relationship chain and profile that this node holds. For simulations.
+    package func relationship(of user: UserID) -> RelationshipState {
+        index(ofKnown: user).map { users[$0].relationship } ?? RelationshipState()
+    }
+
     /// Loads a durable row of a list at the start.
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
         try row.checkListed()

@@ -1,0 +1,63 @@
+import PresenceCore
+import PresenceWire
+
+/// Reads the events of the relationship chain, and checks that they match the lists: see ``ToldRelationship``.
+enum ChainNotices {
+    private static let names = Set(RelationshipNotice.Event.allCases.map { "\($0.name)" })
+
+    /// Reads an event that a client has received.
+    static func read(_ event: SimulatedClient.Event, by client: Int, _ cluster: inout SimulatedCluster) {
+        let name = String(event.name)
+        guard names.contains(name), let stream = cluster.clients[client].stream else { return }
+        let user = cluster.clients[client].user
+        let lists = cluster.truth.chain.lists[user]
+        cluster.counts.chain.noticesRead += 1
+        let gap = cluster.clients[client].relationship.read(name, event.data, on: stream.session) { lists.friends(at: $0) }
+        guard let gap, isUndisturbed(cluster) else { return }
+        cluster.violate(.noticesMatchLists, "user-\(user) reads \(name): \(gap)")
+    }
+
+    /// Whether no event of the history can be lost or overtaken. A change that waits for all nodes may be overtaken by later ones.
+    private static func isUndisturbed(_ cluster: SimulatedCluster) -> Bool {
+        guard cluster.options.faults.isSubset(of: [.clients]), !cluster.truth.chain.hasBlocked else { return false }
+        return !cluster.plan.steps.contains { step in
+            switch step.action {
+            case .setPolicy, .kick: true
+            default: step.hidesUser
+            }
+        }
+    }
+
+    /// Checks at rest what the streams of a user have told.
+    ///
+    /// - Parameter whole: the user's friend list as a client reads it now.
+    static func check(_ whole: ClientLists.Snapshot, of user: Int, _ cluster: SimulatedCluster) {
+        guard let owner = cluster.owner(of: user) else { return }
+        let state = cluster.nodes[owner].look { $0.owner.relationship(of: cluster.userID(user)) }
+        // order does not matter: they become a set.
+        let friends = Set(whole.friends.keys)
+        let received = Set(ChainChecks.rows(.pendencyIn, of: user, cluster).map(\.key))
+        let sent = Set(ChainChecks.rows(.pendencyOut, of: user, cluster).map(\.key))
+        for client in cluster.clients where client.user == user && client.isSynced && client.stalledUntil <= cluster.time {
+            guard let stream = client.stream, client.pipe.pushes.isEmpty else { continue }
+            let told = client.relationship
+            var wrong: String?
+            if told.session != stream.session {
+                wrong = "nothing"
+            } else if told.friendSequence != whole.sequence {
+                wrong = "the sequence \(told.friendSequence) of its friends, right is \(whole.sequence)"
+            } else if told.requestSequence != state.sequence(of: .requests) {
+                wrong = "the sequence \(told.requestSequence) of its requests, right is \(state.sequence(of: .requests))"
+            } else if let users = told.friends, users != friends {
+                wrong = "the friends \(users.sorted()), right are \(friends.sorted())"
+            } else if let requests = told.received, requests != received {
+                wrong = "the requests of \(requests.sorted()), right are those of \(received.sorted())"
+            } else if let requests = told.sent, requests != sent {
+                wrong = "the requests to \(requests.sorted()), right are those to \(sent.sorted())"
+            } else if told.unreadCount != Int64(received.count) {
+                wrong = "\(told.unreadCount) unread requests, right are \(received.count)"
+            }
+            if let wrong { cluster.violate(.noticesMatchLists, "device \(client.device) of user-\(user) was told \(wrong)") }
+        }
+    }
+}
