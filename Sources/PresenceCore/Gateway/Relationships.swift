@@ -11,12 +11,14 @@ struct Relationships {
 
     /// Takes the notices of an owner. Returns those that the sessions lack.
     mutating func take(_ notices: [RelationshipNotice], of user: WatchIndex.UserIndex) -> [RelationshipNotice] {
-        notices.filter { notice in
+        notices.compactMap { notice in
             let known = state(of: user)
             // A whole list, which overtook the notice, has told it.
-            if let list = notice.event.list, !notice.state.isNewer(than: known, in: list) { return false }
-            states[user] = known.after(notice)
-            return notice.event != .state || notice.state != known
+            if let list = notice.event.list, !notice.state.isNewer(than: known, in: list) { return nil }
+            let state = known.after(notice)
+            if state == known, notice.event == .state || notice.event == .requestsRead { return nil }
+            states[user] = state
+            return notice.event == .state ? RelationshipNotice(.state, state) : notice
         }
     }
 

@@ -6,6 +6,8 @@ public struct RelationshipState: Hashable, Sendable {
     public var received = Version.zero
     /// The version of the newest change of the sent friend requests; ``Version/zero`` for none.
     public var sent = Version.zero
+    /// The version of the user's last report of what it has read; ``Version/zero`` for none.
+    public var read = Version.zero
     /// The version of the newest change of the profile; ``Version/zero`` for none.
     public var profile = Version.zero
     /// The number of received requests that are newer than the user's last report of what it has read.
@@ -35,17 +37,28 @@ public struct RelationshipState: Hashable, Sendable {
 
 extension RelationshipState {
     /// The state of a client after an event. Other lists than that of the event stay as they are, because their own events may come later.
+    ///
+    /// No list goes back: an event of the owner before may arrive after those of the next one.
     public func after(_ notice: RelationshipNotice) -> RelationshipState {
         var state = self
         switch notice.event {
-        case .state: return notice.state
-        case .friendsAdded, .friendsChanged, .friendsDeleted: state.friends = notice.state.friends
-        case .requestsAdded, .requestsDeleted:
-            (state.received, state.sent, state.unreadCount) = (notice.state.received, notice.state.sent, notice.state.unreadCount)
-        case .requestsRead: state.unreadCount = notice.state.unreadCount
+        case .state:
+            state.friends = max(friends, notice.state.friends)
+            state.profile = max(profile, notice.state.profile)
+            state.takeRequests(notice.state)
+        case .friendsAdded, .friendsChanged, .friendsDeleted: state.friends = max(friends, notice.state.friends)
+        case .requestsAdded, .requestsDeleted: state.takeRequests(notice.state)
+        case .requestsRead where notice.state.read > read:
+            (state.read, state.unreadCount) = (notice.state.read, notice.state.unreadCount)
+        case .requestsRead: break
         case .blockedAdded, .blockedDeleted, .groupsChanged: break
         }
         return state
+    }
+
+    private mutating func takeRequests(_ new: RelationshipState) {
+        if new.received >= received, new.read >= read { unreadCount = new.unreadCount }
+        (received, sent, read) = (max(received, new.received), max(sent, new.sent), max(read, new.read))
     }
 }
 

@@ -102,7 +102,7 @@ extension OwnedUser {
         state.friends = list(.friend).version
         let requests = FriendRequests(of: record.user, self)
         (state.received, state.sent) = (requests.received.version, requests.sent.version)
-        state.profile = list(.profile).version
+        (state.read, state.profile) = (list(.pendencyRead).version, list(.profile).version)
         state.unreadCount = UInt32(clamping: requests.unreadCount)
         return state
     }
