@@ -137,6 +137,8 @@ public struct ChainVerify: Hashable, Sendable {
         case isDone = 4
         /// The request waits for an approval: a friend whom it has made on the other side shall go.
         case isPending = 5
+        /// The decision is not open where its owner has answered: the receiver, who has applied it, shall ask.
+        case isDoubted = 6
     }
 
     public let pair: ChainPair

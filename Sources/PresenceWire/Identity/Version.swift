@@ -86,6 +86,13 @@ public struct VersionClock: Sendable {
         return Version(stamp: latest, node: node)
     }
 
+    /// The next version at wall time `wall` whose counter leaves `rest` if it is divided by 4.
+    public mutating func next(at wall: Milliseconds, ofFour rest: UInt64) -> Version {
+        let least = next(at: wall).stamp
+        latest += (rest &- least) & 3
+        return Version(stamp: latest, node: node)
+    }
+
     /// Whether the clock accepts an observed version at wall time `wall`.
     public func accepts(_ version: Version, at wall: Milliseconds) -> Bool {
         version.milliseconds <= wall + driftMax.wholeMilliseconds

@@ -40,6 +40,8 @@ struct Chain {
         let waiter: Waiter
         let decision: ChainCall.Decision
         let isRetry: Bool
+        /// The time of the call, and of the users before this one in it.
+        let begunAt: Version
     }
 
     private struct WaitingCall {
@@ -87,9 +89,11 @@ struct Chain {
         calls[lastCall] = WaitingCall(
             request: request.id, peer: peer, users: decisions.map(\.user), codes: decisions.map { _ in nil },
             deadline: now.instant + (cluster.settings.callTimeout - Self.answerMargin))
-        _ = owner.accepts(request.begunAt, at: now)
+        var begunAt = owner.accepts(request.begunAt, at: now) ? request.begunAt : .zero
         for (position, (other, decision)) in decisions.enumerated() {
-            let item = Item(waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated)
+            let item = Item(
+                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
+            if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
         if case .setBlocked = call { showBlocklist(of: request.user, &owner, &cluster, at: now) }
@@ -105,7 +109,7 @@ struct Chain {
             return
         }
         let user = owner.index(of: pair.user)
-        let version = owner.clock.next(at: now.wall)
+        let version = owner.versionOfDecision(of: pair, begunAt: item.begunAt, at: now)
         switch rules(of: user, owner).begin(
             item.decision, about: String(pair.other.id), isRetry: item.isRetry, at: version.milliseconds)
         {
@@ -157,7 +161,11 @@ struct Chain {
         var (result, changes) = rules(of: user, owner).apply(
             apply.command.command, of: other, at: apply.command.version.milliseconds)
         // An earlier attempt has left rows. They have its result, whatever the rules say by now.
-        if let known = owner.result(ofRowsAt: apply.command.version, of: pair) { (result, changes) = (known, []) }
+        if owner.isVoid(apply.command.version, of: pair) {
+            result = .refused(.unavailable)
+        } else if let known = owner.result(ofRowsAt: apply.command.version, of: pair) {
+            (result, changes) = (known, [])
+        }
         if case .refused = result {
             owner.removeBlank(pair.other)
             return send(result, of: pair, apply.command.version, owner, &cluster, at: now)
@@ -179,9 +187,10 @@ struct Chain {
     /// Ends a decision of a user whom this node owns, after the other user's owner has answered.
     mutating func onApplied(_ applied: ChainApplied, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         let pair = applied.pair
-        guard let known = open[pair], known.command.version == applied.version, known.phase == .sent else {
-            return ChainDoubts.correct(applied, owner, &cluster, at: now)
-        }
+        guard let known = open[pair], known.command.version == applied.version,
+            known.phase == .ending || owner.outboxCommand(of: pair) == known.command
+        else { return ChainDoubts.doubt(applied, &cluster) }
+        guard known.phase == .sent else { return }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard cluster.decides(pair.user), owner.accepts(applied.clock, at: now) else { return }
         end(pair, with: applied.result, &owner, &cluster, at: now)
@@ -239,11 +248,22 @@ struct Chain {
         open[pair] = nil
         for waiter in known.waiters { note(code, for: waiter, &cluster) }
         let items = queued.removeValue(forKey: pair) ?? []
+        guard cluster.decides(pair.user) else {
+            for item in items { note(.unavailable, for: item.waiter, &cluster) }
+            return
+        }
         for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
         if items.contains(where: \.decision.changesBlocklist) { showBlocklist(of: pair.user, &owner, &cluster, at: now) }
     }
 
     // MARK: Owners
+
+    /// Gives up the decisions that wait for an open one of a user who has moved to another owner. Their calls are repeated there.
+    mutating func drop(where isMoved: (UserID) -> Bool, _ cluster: inout Cluster) {
+        for pair in queued.keys.sorted() where isMoved(pair.user) {
+            for item in queued.removeValue(forKey: pair) ?? [] { note(.unavailable, for: item.waiter, &cluster) }
+        }
+    }
 
     /// Goes on with the decisions in the outboxes of all users whom this node owns, because it owns other users than before.
     mutating func reopen(_ owner: borrowing Owner, at now: Now) {
@@ -280,7 +300,7 @@ struct Chain {
             guard cluster.decides(pair.user), let user = owner.index(ofKnown: pair.user), owner.mayOutliveBlock(other, of: user) else {
                 continue
             }
-            let version = owner.clock.next(at: now.wall)
+            let version = owner.clock.nextDecision(of: pair, at: now)
             let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
             let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)

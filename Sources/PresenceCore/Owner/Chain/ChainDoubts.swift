@@ -54,18 +54,21 @@ struct ChainDoubts {
             return Self.send(verdict, on: verify.version, of: pair, &cluster)
         }
         guard cluster.decides(pair.other) else { return }
+        guard verify.verdict != .isDoubted else {
+            return add([LearnedDecision(pair: pair, version: verify.version)], countMax: cluster.settings.callsMax, at: now)
+        }
         if doubts[pair]?.version == verify.version { doubts[pair] = nil }
         let gone: [Row.Kind] =
             switch verify.verdict {
             case .isVoid: [.friend, .pendencyIn]
             case .isDone: [.pendencyIn]
             case .isPending: [.friend]
-            case .asked, .holds: []
+            case .asked, .isDoubted, .holds: []
             }
         let kinds = owner.kinds(writtenBy: verify.version, of: pair).filter(gone.contains)
         guard !kinds.isEmpty, let user = owner.index(ofKnown: pair.other) else { return }
-        // Just newer than the decision: a later decision of either user is newer still, whichever clock it has.
-        let version = Version(stamp: verify.version.stamp + 1, node: owner.clock.node)
+        let stamp = verify.verdict == .isVoid ? verify.version.voidStamp : verify.version.correctionStamp
+        let version = Version(stamp: stamp, node: owner.clock.node)
         let removals = kinds.map { ChainRules.Change.remove($0, String(pair.user.id)) }
         owner.write(removals, of: user, decidedAt: version, at: now, into: &cluster.outbox)
     }
@@ -82,36 +85,78 @@ struct ChainDoubts {
         cluster.send(.chainVerify(ChainVerify(pair: pair, version: version, verdict: verdict)), toOwnerOf: pair.other)
     }
 
-    /// Corrects the effect of a decision that has ended here with another one: an earlier copy was refused, or applied otherwise.
-    static func correct(_ applied: ChainApplied, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
-        guard now.wall - applied.version.milliseconds < ageMax,
-            let verdict = verdict(on: applied.version, of: applied.pair, owner, cluster)
-        else { return }
-        switch (applied.result, verdict) {
-        case (.done, .isVoid), (.pending, .isVoid), (.done, .isPending), (.pending, .isDone):
-            send(verdict, on: applied.version, of: applied.pair, &cluster)
-        default: break
-        }
+    /// Has another owner ask about a decision that it has applied, and that is not open here: it has ended, perhaps otherwise.
+    static func doubt(_ applied: ChainApplied, _ cluster: inout Cluster) {
+        if case .refused = applied.result { return }
+        send(.isDoubted, on: applied.version, of: applied.pair, &cluster)
     }
 }
 
+extension VersionClock {
+    /// The version of a user's next decision about another.
+    ///
+    /// Of four stamps that follow one another, each of the two users has one for the decisions about the other. So two decisions of a pair
+    /// never have the same stamp. The other two are for the end of such a decision: newer than its rows, and older than a later decision.
+    mutating func nextDecision(of pair: ChainPair, at now: Now) -> Version { next(at: now.wall, ofFour: pair.place) }
+}
+
 extension Owner {
+    /// The version of a decision that a user has made by a call: that of the call, unless the user's lists have a newer row.
+    ///
+    /// A call may be carried out twice: by the owner to which it was repeated, and by the owner before, which was paused. Both then make
+    /// one decision with one version. What the user has decided since is newer.
+    mutating func versionOfDecision(of pair: ChainPair, begunAt: Version, at now: Now) -> Version {
+        let version = Version(stamp: (begunAt.stamp | 3) + 1 + pair.place, node: clock.node)
+        guard begunAt > .zero, version.stamp > index(ofKnown: pair.user).map({ users[$0].lists.version.stamp }) ?? 0 else {
+            return clock.nextDecision(of: pair, at: now)
+        }
+        clock.observe(version)
+        return version
+    }
+}
+
+extension ChainPair {
+    /// The place of the decisions of this user about the other one among four stamps that follow one another.
+    fileprivate var place: UInt64 { user < other ? 0 : 1 }
+}
+
+extension Version {
+    /// The stamp of the tombstones of a decision that does not count.
+    fileprivate var voidStamp: UInt64 { stamp | 2 }
+
+    /// The stamp of the tombstones of rows that a decision was not to leave.
+    fileprivate var correctionStamp: UInt64 { stamp | 3 }
+}
+
+extension Owner {
+    /// Whether rows of the decision were removed here, because it does not count. A copy that arrives later ends as refused.
+    ///
+    /// The owner who sends it may not be the one who has said so: while a paused node returns, a user can have two owners.
+    func isVoid(_ version: Version, of pair: ChainPair) -> Bool {
+        guard let user = index(ofKnown: pair.other) else { return false }
+        return [Row.Kind.friend, .pendencyIn].contains { kind in
+            users[user].list(kind).entry(for: String(pair.user.id)).map { $0.isRemoved && $0.version.stamp == version.voidStamp } ?? false
+        }
+    }
+
     /// The end of a user's decision by the rows that it has left in that user's lists; nil while one about the same user is open.
+    ///
+    /// Only decisions that add rows on the other side are asked about: a request, and the approval of one. Every end of a request has a row
+    /// among the sent ones, and that of an approval among the received ones.
     fileprivate func verdict(on version: Version, of pair: ChainPair) -> ChainVerify.Verdict? {
         guard let user = index(ofKnown: pair.user) else { return .isVoid }
         let other = String(pair.other.id)
         if users[user].list(.chainOutbox).contains(other) { return nil }
-        var verdict = ChainVerify.Verdict.isVoid
-        for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] {
-            let list = users[user].list(kind)
-            // From a list with so many rows, tombstones have gone before their time.
-            if list.count >= RowList.tombstonesMax { return .holds }
-            guard let entry = list.entry(for: other), entry.version.stamp >= version.stamp else { continue }
-            if entry.version.stamp > version.stamp { return .holds }
-            if kind == .friend, !entry.isRemoved { return .isDone }
-            verdict = kind == .pendencyOut && !entry.isRemoved ? .isPending : .isDone
+        let (sent, received) = (users[user].list(.pendencyOut), users[user].list(.pendencyIn))
+        // From a list with so many rows, tombstones have gone before their time.
+        if max(sent.count, received.count) >= RowList.tombstonesMax { return .holds }
+        let ends = [sent, received].compactMap { $0.entry(for: other) }.filter { $0.version.stamp >= version.stamp }
+        if ends.isEmpty { return .isVoid }
+        if let friend = users[user].list(.friend).entry(for: other), !friend.isRemoved, friend.version.stamp == version.stamp {
+            return .isDone
         }
-        return verdict
+        guard let end = ends.first(where: { $0.version.stamp == version.stamp }) else { return .holds }
+        return end.isRemoved ? .isDone : .isPending
     }
 
     /// The lists of `pair.other` with a row that a decision of `pair.user` has added.
