@@ -39,7 +39,7 @@ enum ChainPlan {
         guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(372)
         var (steps, number): ([Step], Int) = ([], 0)
-        // Where nobody is blocked, no event may overtake another one.
+        // In a history without blocks no event may overtake another one.
         let hasBlocks = random.isOnce(in: 2)
         for _ in 0..<random.number(in: 8...24) {
             let at = random.number(in: 0...options.activeMilliseconds)

@@ -27,7 +27,7 @@ extension Calls {
         case .setPolicy(let change): facts.setPolicy(change, request, from: peer, &owner, &cluster, at: now)
         case .explain(let other, let part):
             cluster.send(
-                .answer(id: request.id, Self.explanation(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
+                .answer(id: request.id, ExplanationText.part(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
         case .chain(let call): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
@@ -41,7 +41,7 @@ extension Calls {
         _ request: Request, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> Answer? {
         switch request.operation {
-        case .explain(let other, .view): Self.explanation(of: request, about: other, .view, edge, owner, cluster, at: now)
+        case .explain(let other, .view): ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
         // This node may not have all of its users yet.
         case .followers where cluster.ownership.acquiringCount > 0: nil
         case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })

@@ -68,6 +68,11 @@ public struct Cluster {
         return false
     }
 
+    /// Whether a request that arrives now may have waited for the end of a pause of this node. Another owner may have carried it out.
+    func mayHaveWaited(at now: Now) -> Bool {
+        membership.ticks.mayHaveWaited(at: now.instant, gapMax: membership.settings.tickGapMax)
+    }
+
     /// Tells `peer` to retry with users about whom this node does not decide.
     mutating func sendBack(_ users: [UserID], to peer: PeerIndex) {
         misroutedCount += UInt64(users.count)

@@ -32,7 +32,7 @@ struct PendingWrites {
 
         var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
         /// Whether somebody waits for the disks.
-        var isAwaited: Bool { !answers.isEmpty || !acknowledgements.isEmpty || !chainSteps.isEmpty }
+        var isAwaited: Bool { !answers.isEmpty || !acknowledgements.isEmpty || !chainSteps.isEmpty || !listUpdates.isEmpty }
         var isOver: Bool { !isAwaited && isStored }
     }
 
@@ -55,7 +55,7 @@ struct PendingWrites {
     /// The time of the last tick.
     private var tickedAt = Instant(nanoseconds: 0)
 
-    /// The number of changes that a caller waits for.
+    /// The number of changes that somebody waits for.
     var count: Int { writes.count { $0.isAwaited } }
 
     /// How long, up to the last tick, the oldest change has waited for a replica; zero if none waits.

@@ -51,7 +51,7 @@ struct Machines: ~Copyable {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
         for message in facts.messagesAtStart(owner) { cluster.sendToGateways(message) }
         owner.restartConfirmations(at: now)
-        chainDoubts.add(owner.lastDecisions(), countMax: cluster.settings.callsMax, at: now)
+        chainDoubts.add(ChainDoubts.lastDecisions(of: owner), countMax: cluster.settings.callsMax, at: now)
         replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
     }
 

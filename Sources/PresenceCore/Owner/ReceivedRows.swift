@@ -32,6 +32,7 @@ struct ReceivedRows {
         var isBelieved = true
         // The lists with rows that clients may have passed. The rows of a list follow each other.
         var late: [(user: Owner.Index, kind: Row.Kind)] = []
+        var list: (user: Owner.Index, kind: Row.Kind, version: Version)?
         for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
                 owner.counters.clocksRefused += 1
@@ -40,7 +41,10 @@ struct ReceivedRows {
             }
             let (user, isNew) = owner.users.insert(row.user)
             if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
-            let isLate = owner.isLate(row, of: user)
+            let before =
+                list.flatMap { ($0.user, $0.kind) == (user, row.kind) ? $0.version : nil } ?? owner.users[user].list(row.kind).version
+            list = (user, row.kind, before)
+            let isLate = owner.users[user].isLate(row, version: before)
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
@@ -55,7 +59,13 @@ struct ReceivedRows {
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
-        for (user, kind) in late { owner.markLate(kind, of: user, at: now, into: &outbox) }
+        for (user, kind) in late {
+            if owner.users[user].isReplica {
+                owner.users.modifyLists(user) { $0.noteLateRow(of: kind) }
+            } else {
+                owner.markLate(kind, of: user, at: now, into: &outbox)
+            }
+        }
         return isBelieved
     }
 

@@ -189,35 +189,6 @@ extension WireReader {
         return (request, flags & 1 != 0)
     }
 
-    mutating func chainApply() throws(DecodeError) -> ChainApply {
-        let pair = try chainPair()
-        let command = try chainCommand()
-        return ChainApply(pair: pair, command: OutboxCommand(command, version: try version(), begunAt: try time()))
-    }
-
-    mutating func chainApplied() throws(DecodeError) -> ChainApplied {
-        let pair = try chainPair()
-        let version = try version()
-        let result: ChainResult =
-            switch try tag(as: ChainResultTag.self) {
-            case .done: .done
-            case .pending: .pending
-            case .refused: .refused(ChainCode(rawValue: try code()))
-            }
-        return ChainApplied(pair: pair, version: version, result: result, clock: try self.version())
-    }
-
-    mutating func chainVerify() throws(DecodeError) -> ChainVerify {
-        ChainVerify(pair: try chainPair(), version: try version(), verdict: try tag(as: ChainVerify.Verdict.self))
-    }
-
-    /// Reads two users of one app.
-    private mutating func chainPair() throws(DecodeError) -> ChainPair {
-        let pair = ChainPair(user: try user(), other: try user())
-        guard pair.user.app == pair.other.app, pair.user != pair.other else { throw .badName }
-        return pair
-    }
-
     mutating func friendQuery() throws(DecodeError) -> FriendQuery {
         let since = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
         let cursor = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
@@ -241,5 +212,41 @@ extension WireReader {
         let value = try unsigned()
         guard let code = UInt32(exactly: value) else { throw .tooLong(count: Int(clamping: value), limit: Int(UInt32.max)) }
         return code
+    }
+}
+
+extension ChainApply {
+    init(from wire: inout WireReader) throws(DecodeError) {
+        let pair = try ChainPair(from: &wire)
+        let command = try wire.chainCommand()
+        self.init(pair: pair, command: OutboxCommand(command, version: try wire.version(), begunAt: try wire.time()))
+    }
+}
+
+extension ChainApplied {
+    init(from wire: inout WireReader) throws(DecodeError) {
+        let pair = try ChainPair(from: &wire)
+        let version = try wire.version()
+        let result: ChainResult =
+            switch try wire.tag(as: ChainResultTag.self) {
+            case .done: .done
+            case .pending: .pending
+            case .refused: .refused(ChainCode(rawValue: try wire.code()))
+            }
+        self.init(pair: pair, version: version, result: result, clock: try wire.version())
+    }
+}
+
+extension ChainVerify {
+    init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(pair: try ChainPair(from: &wire), version: try wire.version(), verdict: try wire.tag(as: Verdict.self))
+    }
+}
+
+extension ChainPair {
+    /// Reads two users of one app.
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(user: try wire.user(), other: try wire.user())
+        guard user.app == other.app, user != other else { throw .badName }
     }
 }

@@ -347,9 +347,9 @@ extension WireReader {
             return .bucketDigest(
                 salt: salt, try list(countMax: Message.bucketsMax) { reader throws(DecodeError) in try reader.bucket() })
         case .askFollowed: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
-        case .chainApply: return .chainApply(try chainApply())
-        case .chainApplied: return .chainApplied(try chainApplied())
-        case .chainVerify: return .chainVerify(try chainVerify())
+        case .chainApply: return .chainApply(try ChainApply(from: &self))
+        case .chainApplied: return .chainApplied(try ChainApplied(from: &self))
+        case .chainVerify: return .chainVerify(try ChainVerify(from: &self))
         case .areFollowed: return .areFollowed(id: try unsigned(), try users())
         }
     }

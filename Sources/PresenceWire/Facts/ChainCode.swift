@@ -125,7 +125,7 @@ public struct ChainApplied: Hashable, Sendable {
 
 /// A question whether a decision of `pair.user` still counts, on its way to that user's owner, or the answer to the owner of `pair.other`.
 public struct ChainVerify: Hashable, Sendable {
-    /// What the message says about the decision. The raw value is the byte on the wire.
+    /// The part of the message about the decision. The raw value is the byte on the wire.
     public enum Verdict: UInt8, Sendable {
         /// The receiver shall answer.
         case asked = 1

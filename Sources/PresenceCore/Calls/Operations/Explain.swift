@@ -47,9 +47,12 @@ extension Calls {
             cluster.send(.request(waiting.send(.explain(target, .view), of: viewer, for: call, to: peer, isRepeated: false)), to: peer)
         }
     }
+}
 
+/// The explanation of one node: why a viewer sees a user as it does.
+enum ExplanationText {
     /// The part of this node.
-    static func explanation(
+    static func part(
         of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: borrowing Owner,
         _ cluster: Cluster,
         at now: Now

@@ -43,7 +43,7 @@ extension OwnerRequest {
     /// Writes a row again that the call has not changed. An earlier call, or attempt, may have written it to this disk alone.
     func writeAgain(_ kind: Row.Kind, _ key: String, of owner: borrowing Owner, into outbox: inout Outbox) {
         guard let user = owner.index(ofKnown: id) else { return }
-        owner.writeAgain([kind], about: key, of: user, into: &outbox)
+        outbox.writeAgain([kind], about: key, of: owner.users[user])
     }
 
     /// Whether an earlier attempt of the call may have written a row.

@@ -72,9 +72,7 @@ extension Membership {
     /// A late tick means that this process was paused. Replies may be waiting in socket buffers, so every deadline is extended by the
     /// pause.
     mutating func noticeSleep(at now: Now) {
-        guard let last = lastTick else { return start(at: now) }
-        lastTick = now.instant
-        let gap = now.instant - last
+        guard let gap = ticks.tick(at: now.instant, gapMax: settings.tickGapMax) else { return start(at: now) }
         guard settings.additions.contains(.pauses), gap > settings.tickGapMax else { return }
         counters.sleeps += 1
         heardAt += gap
@@ -89,7 +87,6 @@ extension Membership {
 
     /// Draws the first time of every periodic task, so that nodes do not act in step.
     private mutating func start(at now: Now) {
-        lastTick = now.instant
         nextProbeAt = now.instant + draw(settings.probeInterval)
         nextGossipAt = now.instant + draw(settings.gossipInterval)
         nextExchangeAt = now.instant + draw(settings.fullExchangeInterval)

@@ -91,7 +91,7 @@ public struct Membership: Sendable {
 
     /// The time of the last message of any member. The time of a pause of this node does not count.
     var heardAt = Instant(nanoseconds: 0)
-    var lastTick: Instant?
+    var ticks = TickGaps()
     var nextProbeAt: Instant = .farFuture
     var nextGossipAt: Instant = .farFuture
     var nextExchangeAt: Instant = .farFuture

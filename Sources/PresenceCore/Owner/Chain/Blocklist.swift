@@ -26,21 +26,3 @@ struct Blocklist {
         outbox.needsBarrier = true
     }
 }
-
-extension Owner {
-    /// Whether the user's lists have a row about a blocked user that is newer than the block.
-    ///
-    /// Another owner may have written it that did not know the block: on the other side of a split, or after this node had died with the
-    /// block on its own disk alone. The other user may then have this one as a friend.
-    func mayOutliveBlock(_ other: String, of user: Index) -> Bool {
-        guard let blocked = users[user].list(.blocked).entry(for: other), !blocked.isRemoved else { return false }
-        return [Row.Kind.friend, .pendencyIn, .pendencyOut].contains { kind in
-            users[user].list(kind).entry(for: other).map { $0.version.stamp > blocked.version.stamp } ?? false
-        }
-    }
-
-    /// The users whom a user blocks although a list of the user has a newer row about them.
-    func outlivedBlocks(of user: Index) -> [String] {
-        users[user].list(.blocked).entries.map(\.key).filter { mayOutliveBlock($0, of: user) }
-    }
-}

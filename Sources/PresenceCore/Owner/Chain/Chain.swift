@@ -42,6 +42,8 @@ struct Chain {
         let isRetry: Bool
         /// The time of the call, and of the users before this one in it.
         let begunAt: Version
+        /// Whether the call may have waited for this node to wake.
+        let mayHaveWaited: Bool
     }
 
     private struct WaitingCall {
@@ -55,7 +57,7 @@ struct Chain {
     private var open: [ChainPair: Open] = [:]
     /// Decisions that wait for the end of an open one.
     private var queued: [ChainPair: [Item]] = [:]
-    /// Blocks to decide once more: see ``Owner/mayOutliveBlock(_:of:)``.
+    /// Blocks to decide once more: see ``OwnedUser/mayOutliveBlock(of:)``.
     private var blocks: Set<ChainPair> = []
     private var calls: [UInt64: WaitingCall] = [:]
     private var lastCall: UInt64 = 0
@@ -92,7 +94,8 @@ struct Chain {
         var begunAt = owner.accepts(request.begunAt, at: now) ? request.begunAt : .zero
         for (position, (other, decision)) in decisions.enumerated() {
             let item = Item(
-                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
+                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt,
+                mayHaveWaited: cluster.mayHaveWaited(at: now))
             if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
@@ -109,17 +112,20 @@ struct Chain {
             return
         }
         let user = owner.index(of: pair.user)
-        let version = owner.versionOfDecision(of: pair, begunAt: item.begunAt, at: now)
-        switch rules(of: user, owner).begin(
-            item.decision, about: String(pair.other.id), isRetry: item.isRetry, at: version.milliseconds)
-        {
+        let other = String(pair.other.id)
+        let version = owner.versionOfDecision(of: pair, begunAt: item.mayHaveWaited ? item.begunAt : .zero, at: now)
+        let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: item.isRetry, at: version.milliseconds)
+        if item.isRetry, item.begunAt > .zero, beginning.isNew, let code = owner.users[user].laterResult(about: other, than: item.begunAt) {
+            return note(code, for: item.waiter, &cluster)
+        }
+        switch beginning {
         case .ended(let code): note(code, for: item.waiter, &cluster)
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
             cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
-            owner.write(changes + [.set(outgoing, String(pair.other.id))], of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            owner.write(changes + [.set(outgoing, other)], of: user, decidedAt: version, at: now, into: &cluster.outbox)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
             cluster.outbox.chainSteps.append(.begun(pair, version: version))
         }
@@ -161,9 +167,9 @@ struct Chain {
         var (result, changes) = rules(of: user, owner).apply(
             apply.command.command, of: other, at: apply.command.version.milliseconds)
         // An earlier attempt has left rows. They have its result, whatever the rules say by now.
-        if owner.isVoid(apply.command.version, of: pair) {
+        if owner.users[user].hasVoided(apply.command.version, of: other) {
             result = .refused(.unavailable)
-        } else if let known = owner.result(ofRowsAt: apply.command.version, of: pair) {
+        } else if let known = owner.users[user].result(ofRowsAt: apply.command.version, of: other) {
             (result, changes) = (known, [])
         }
         if case .refused = result {
@@ -172,7 +178,7 @@ struct Chain {
         }
         owner.write(changes, of: user, decidedAt: apply.command.version, at: now, into: &cluster.outbox)
         // An earlier attempt may have written them to this disk alone.
-        owner.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: user, into: &cluster.outbox)
+        cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
         cluster.outbox.chainSteps.append(.applied(pair, version: apply.command.version, result))
         owner.removeBlank(pair.other)
     }
@@ -268,7 +274,7 @@ struct Chain {
     /// Goes on with the decisions in the outboxes of all users whom this node owns, because it owns other users than before.
     mutating func reopen(_ owner: borrowing Owner, at now: Now) {
         for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
-            for other in owner.outlivedBlocks(of: user) {
+            for other in owner.users[user].outlivedBlocks {
                 let id = owner.users.user(at: user)
                 blocks.insert(ChainPair(user: id, other: UserID(app: String(id.app), id: other)))
             }
@@ -294,10 +300,13 @@ struct Chain {
 
     /// Decides a block once more, after the open decision about the same user: it ends the friendship on both sides.
     private mutating func blockAgain(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        // Dead nodes may know that the user has removed the block.
+        guard !owner.listsMayBeIncomplete else { return }
         for pair in blocks.sorted() where open[pair] == nil {
             blocks.remove(pair)
             let other = String(pair.other.id)
-            guard cluster.decides(pair.user), let user = owner.index(ofKnown: pair.user), owner.mayOutliveBlock(other, of: user) else {
+            guard cluster.decides(pair.user), let user = owner.index(ofKnown: pair.user), owner.users[user].mayOutliveBlock(of: other)
+            else {
                 continue
             }
             let version = owner.clock.nextDecision(of: pair, at: now)
@@ -340,8 +349,8 @@ struct Chain {
         switch known.phase {
         case .storing:
             let user = owner.index(of: pair.user)
-            owner.writeAgain(
-                [.chainOutbox, .blocked, .friend, .pendencyIn, .pendencyOut], about: String(pair.other.id), of: user, into: &cluster.outbox)
+            cluster.outbox.writeAgain(
+                [.chainOutbox, .blocked, .friend, .pendencyIn, .pendencyOut], about: String(pair.other.id), of: owner.users[user])
             cluster.outbox.chainSteps.append(.begun(pair, version: known.command.version))
         case .sent where now.wall - known.command.begunAt >= Self.ageMax:
             expiredCount += 1
@@ -407,23 +416,7 @@ extension ChainCommand {
 extension Owner {
     /// The open decision of a user about another; nil for none.
     func outboxCommand(of pair: ChainPair) -> OutboxCommand? {
-        guard let user = index(ofKnown: pair.user),
-            let entry = users[user].list(.chainOutbox).entry(for: String(pair.other.id)), !entry.isRemoved
-        else { return nil }
-        return try? OutboxCommand(Row(entry, of: pair.user, .chainOutbox))
-    }
-
-    /// The result of a decision whose rows are in the lists of `pair.other`; nil if it has left none.
-    func result(ofRowsAt version: Version, of pair: ChainPair) -> ChainResult? {
-        guard let user = index(ofKnown: pair.other) else { return nil }
-        let other = String(pair.user.id)
-        var result: ChainResult?
-        for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] {
-            guard let entry = users[user].list(kind).entry(for: other), entry.version.stamp == version.stamp else { continue }
-            if kind == .pendencyIn, !entry.isRemoved { return .pending }
-            result = .done
-        }
-        return result
+        index(ofKnown: pair.user).flatMap { users[$0].outboxCommand(about: pair.other) }
     }
 
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
@@ -454,13 +447,15 @@ extension Owner {
         }
         news?.tell(user, of: &self, into: &outbox)
     }
+}
 
-    /// Writes the rows about another user again.
-    func writeAgain(_ kinds: [Row.Kind], about other: String, of user: Index, into outbox: inout Outbox) {
+extension Outbox {
+    /// Writes a user's rows about another user again.
+    mutating func writeAgain(_ kinds: [Row.Kind], about other: String, of user: OwnedUser) {
         for kind in kinds {
-            guard let held = users[user].list(kind).entry(for: other) else { continue }
-            let row = Row(held, of: users.user(at: user), kind)
-            if !outbox.rows.contains(row) { outbox.rows.append(row) }
+            guard let held = user.list(kind).entry(for: other) else { continue }
+            let row = Row(held, of: user.record.user, kind)
+            if !rows.contains(row) { rows.append(row) }
         }
     }
 }

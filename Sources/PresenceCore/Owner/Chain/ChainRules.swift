@@ -29,6 +29,9 @@ struct ChainRules {
         case local([Change], ChainCode)
         /// The command goes to the other user's owner.
         case command(ChainCommand, [Change])
+
+        /// Whether the decision changes anything.
+        var isNew: Bool { if case .ended = self { false } else { true } }
     }
 
     /// The user whose lists these rules read.
@@ -165,7 +168,7 @@ struct ChainRules {
 
     /// Applies a command of `other` to the user's lists.
     ///
-    /// A refusal is decided again. A command that has left rows has their result: see ``Owner/result(ofRowsAt:of:)``.
+    /// A refusal is decided again. A command that has left rows has their result: see ``OwnedUser/result(ofRowsAt:of:)``.
     ///
     /// - Parameter time: the time of the decision.
     func apply(_ command: ChainCommand, of other: String, at time: Milliseconds) -> (result: ChainResult, changes: [Change]) {

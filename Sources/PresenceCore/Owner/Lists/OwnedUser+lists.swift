@@ -44,15 +44,10 @@ extension Owner {
             outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
         if let decision = row.decision { outbox.chainsToVerify.append(decision) }
-        if mayOutliveBlock(row.key, of: user) {
+        if users[user].mayOutliveBlock(of: row.key) {
             outbox.chainsToBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
         return true
-    }
-
-    /// Whether clients of a user whom this node owns may have passed the version of a row that another node has sent.
-    func isLate(_ row: Row, of user: Index) -> Bool {
-        !users[user].isReplica && row.kind.hasSequence && users[user].list(row.kind).mayBePassed(row.version)
     }
 
     /// Marks a list to which a row was added that clients may have passed (``Row/lateMark``).
@@ -88,5 +83,14 @@ extension Owner {
         outbox.rows.append(kept)
         if isNew, users[user].isReplica { outbox.rowsForOwners.append(kept) }
         return true
+    }
+}
+
+extension OwnedUser {
+    /// Whether clients may have passed the version of a row that another node has sent.
+    ///
+    /// - Parameter version: that of the list before the rows which came together. A replica receives a whole list in the order of its keys.
+    func isLate(_ row: Row, version: Version) -> Bool {
+        row.kind.hasSequence && (isReplica ? row.version < version : list(row.kind).mayBePassed(row.version))
     }
 }

@@ -1,0 +1,124 @@
+import PresenceWire
+
+/// The rows that decisions of other users, and about them, have left in the lists of one user.
+extension OwnedUser {
+    /// The open decision of this user about another; nil for none.
+    func outboxCommand(about other: UserID) -> OutboxCommand? {
+        guard let entry = list(.chainOutbox).entry(for: String(other.id)), !entry.isRemoved else { return nil }
+        return try? OutboxCommand(Row(entry, of: record.user, .chainOutbox))
+    }
+
+    /// The result of a repeated call if something was decided about `other` since the call has begun; nil if nothing was.
+    ///
+    /// That can have been an earlier attempt of the call. The call is not carried out again: a later call may have undone it since.
+    func laterResult(about other: String, than begunAt: Version) -> ChainCode? {
+        let isLater = { (kind: Row.Kind) in list(kind).entry(for: other).map { $0.version.stamp > begunAt.stamp } ?? false }
+        guard [Row.Kind.chainOutbox, .friend, .blocked].contains(where: isLater) else { return nil }
+        return isLater(.pendencyOut) && list(.pendencyOut).contains(other) ? .pending : .conflict
+    }
+
+    // MARK: Decisions of others
+
+    /// The result of a decision of `other` whose rows are in these lists; nil if it has left none.
+    func result(ofRowsAt version: Version, of other: String) -> ChainResult? {
+        var result: ChainResult?
+        for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] {
+            guard let entry = list(kind).entry(for: other), entry.version.stamp == version.stamp else { continue }
+            if kind == .pendencyIn, !entry.isRemoved { return .pending }
+            result = .done
+        }
+        return result
+    }
+
+    /// The lists with a row that a decision of `other` has added.
+    func kinds(writtenBy version: Version, of other: UserID) -> [Row.Kind] {
+        [Row.Kind.friend, .pendencyIn].filter { kind in
+            guard let entry = list(kind).entry(for: String(other.id)), !entry.isRemoved else { return false }
+            return entry.version.stamp == version.stamp
+        }
+    }
+
+    /// Whether rows of a decision of `other` were removed here, because it does not count. A copy that arrives later ends as refused.
+    ///
+    /// The owner who sends it may not be the one who has said so: while a paused node returns, a user can have two owners.
+    func hasVoided(_ version: Version, of other: String) -> Bool {
+        [Row.Kind.friend, .pendencyIn].contains { kind in
+            list(kind).entry(for: other).map { $0.isRemoved && $0.version.stamp == version.voidStamp } ?? false
+        }
+    }
+
+    // MARK: Own decisions
+
+    /// The end of a decision of this user by the rows that it has left here; nil while one about the same user is open.
+    ///
+    /// Only decisions that add rows on the other side are asked about: a request, and the approval of one. Every end of a request has a row
+    /// among the sent ones, and that of an approval among the received ones.
+    func verdict(on version: Version, about other: UserID) -> ChainVerify.Verdict? {
+        let other = String(other.id)
+        if list(.chainOutbox).contains(other) { return nil }
+        let (sent, received) = (list(.pendencyOut), list(.pendencyIn))
+        // From a list with so many rows, tombstones have gone before their time.
+        if max(sent.count, received.count) >= RowList.tombstonesMax { return .holds }
+        let ends = [sent, received].compactMap { $0.entry(for: other) }.filter { $0.version.stamp >= version.stamp }
+        if ends.isEmpty { return .isVoid }
+        if let friend = list(.friend).entry(for: other), !friend.isRemoved, friend.version.stamp == version.stamp { return .isDone }
+        guard let end = ends.first(where: { $0.version.stamp == version.stamp }) else { return .holds }
+        return end.isRemoved ? .isDone : .isPending
+    }
+
+    // MARK: Blocks
+
+    /// Whether a list has a row about a blocked user that is newer than the block.
+    ///
+    /// Another owner may have written it that did not know the block: on the other side of a split, or after this node had died with the
+    /// block on its own disk alone. The other user may then have this one as a friend.
+    func mayOutliveBlock(of other: String) -> Bool {
+        guard let blocked = list(.blocked).entry(for: other), !blocked.isRemoved else { return false }
+        return [Row.Kind.friend, .pendencyIn, .pendencyOut].contains { kind in
+            list(kind).entry(for: other).map { $0.version.stamp > blocked.version.stamp } ?? false
+        }
+    }
+
+    /// The users whom this user blocks although a list has a newer row about them.
+    var outlivedBlocks: [String] { list(.blocked).entries.map(\.key).filter(mayOutliveBlock) }
+}
+
+// MARK: Versions
+
+extension VersionClock {
+    /// The version of a user's next decision about another.
+    ///
+    /// Of four stamps that follow one another, each of the two users has one for the decisions about the other. So two decisions of a pair
+    /// never have the same stamp. The other two are for the end of such a decision: newer than its rows, and older than a later decision.
+    mutating func nextDecision(of pair: ChainPair, at now: Now) -> Version { next(at: now.wall, ofFour: pair.place) }
+}
+
+extension Owner {
+    /// The version of a decision that a user has made by a call: the next one, or that of a call which has waited for this node to wake.
+    ///
+    /// Such a call may be carried out twice: by the owner to which it was repeated, and by this one. Both then make one decision with one
+    /// version, and later decisions of the user are newer.
+    ///
+    /// - Parameter begunAt: the time of such a call; ``Version/zero`` for any other.
+    mutating func versionOfDecision(of pair: ChainPair, begunAt: Version, at now: Now) -> Version {
+        let version = Version(stamp: (begunAt.stamp | 3) + 1 + pair.place, node: clock.node)
+        guard begunAt > .zero, version.stamp > index(ofKnown: pair.user).map({ users[$0].lists.version.stamp }) ?? 0 else {
+            return clock.nextDecision(of: pair, at: now)
+        }
+        clock.observe(version)
+        return version
+    }
+}
+
+extension ChainPair {
+    /// The place of the decisions of this user about the other one among four stamps that follow one another.
+    fileprivate var place: UInt64 { user < other ? 0 : 1 }
+}
+
+extension Version {
+    /// The stamp of the tombstones of a decision that does not count.
+    var voidStamp: UInt64 { (stamp | 3) - 1 }
+
+    /// The stamp of the tombstones of rows that a decision was not to leave.
+    var correctionStamp: UInt64 { stamp | 3 }
+}
