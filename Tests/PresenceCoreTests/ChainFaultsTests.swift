@@ -72,6 +72,20 @@ import Testing
         #expect(try read(FriendQuery(since: next))["isFull"] == .bool(false))
     }
 
+    @Test("A row that a replica alone learns late reaches the owner, and its clients read the whole list") mutating func lateAtReplica()
+        throws
+    {
+        #expect(add(ben, by: ann) == 0)
+        cluster.advance(.milliseconds(200))
+        let sequence = try read(FriendQuery())["seq"]!.textValue
+        let sender = cluster.processes[2].node.cluster.peers.index(of: cluster.processes[1].id)!
+        cluster.processes[2].node.handle(.replicate(ticket: nil, [row("late", before: 1_000)]), from: sender, at: cluster.now)
+        cluster.processes[2].node.run(at: cluster.now)
+        cluster.settle()
+        let changes = try read(FriendQuery(since: sequence))
+        #expect(changes["isFull"] == .bool(true) && changes["friendList"]?.elements.count == 2)
+    }
+
     @Test("A row that is newer than all others of the list is one change") mutating func newRow() throws {
         #expect(add(ben, by: ann) == 0)
         let sequence = try read(FriendQuery())["seq"]!.textValue
@@ -88,6 +102,7 @@ import Testing
         cluster.heard = []
         #expect(add(ben, by: ann) == 30_516)
         let copy = cluster.heard!.first { if case .chainApply = $0.message { true } else { false } }!.message
+        let phone = cluster.login(ben, on: 2, platform: "phone")
         set(#"{"profile.defaultAllowType":"\#(allowType)"}"#)
         let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
         cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
@@ -96,6 +111,16 @@ import Testing
         for name in [ann, ben] {
             for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut, .chainOutbox] { #expect(list(kind, of: name) == []) }
         }
+        // The session was told of the row and of its end.
+        let events = cluster.clients[phone].events.filter { $0.name.hasPrefix("onFriend") && $0.data["fromSeq"] != nil }
+        let state = cluster.processes[1].node.machines.owner.relationship(of: user(ben))
+        #expect(events.count == 2)
+        #expect(events.last?.data["seq"]?.textValue == state.sequence(of: allowType == "any" ? .friends : .requests))
+        // A later copy does not bring it back, and ann's owner hears that it was refused.
+        cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.advance(.seconds(1))
+        #expect(list(.friend, of: ben) == [] && list(.pendencyIn, of: ben) == [])
         #expect(add(ben, by: ann) == (allowType == "any" ? 0 : 30_539))
     }
 
@@ -207,6 +232,40 @@ import Testing
         #expect(list(.chainOutbox, of: ann) == [])
         #expect(try BlockedUser(cluster.processes[0].node.owner.liveRows(.blocked, of: user(ann))[0]).since == before)
         #expect(add(ann, by: ben) == 30_525)
+    }
+
+    @Test("Decisions of two users about each other have different stamps, and what ends them is newer and older than the next one")
+    func stamps() {
+        var clock = VersionClock(node: 1)
+        let (first, second) = (user("ann"), user("ben"))
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+        var last: UInt64 = 0
+        for _ in 0..<3 {
+            let one = clock.nextDecision(of: ChainPair(user: first, other: second), at: now)
+            let other = clock.nextDecision(of: ChainPair(user: second, other: first), at: now)
+            #expect(one.stamp % 4 == 0 && other.stamp % 4 == 1 && one.stamp > last && other.stamp > one.stamp)
+            for version in [one, other] {
+                let ends = [version.voidStamp, version.correctionStamp]
+                #expect(ends.allSatisfy { $0 > version.stamp && $0 / 4 == version.stamp / 4 } && ends[0] != ends[1])
+            }
+            last = other.correctionStamp
+            clock.observe(Version(stamp: last, node: 1))
+        }
+    }
+
+    @Test("A message may have waited for the end of a pause until half a second after the first tick") func pauses() {
+        var gaps = TickGaps()
+        func at(_ milliseconds: Int64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
+        let gapMax = Duration.milliseconds(300)
+        #expect(!gaps.mayHaveWaited(at: at(5_000), gapMax: gapMax))
+        #expect(gaps.tick(at: at(5_000), gapMax: gapMax) == nil)
+        #expect(gaps.tick(at: at(5_300), gapMax: gapMax) == .milliseconds(300))
+        #expect(!gaps.mayHaveWaited(at: at(5_600), gapMax: gapMax))
+        #expect(gaps.mayHaveWaited(at: at(5_601), gapMax: gapMax))
+        #expect(gaps.tick(at: at(9_000), gapMax: gapMax) == .milliseconds(3_700))
+        #expect(gaps.mayHaveWaited(at: at(9_200), gapMax: gapMax))
+        _ = gaps.tick(at: at(9_300), gapMax: gapMax)
+        #expect(!gaps.mayHaveWaited(at: at(9_500), gapMax: gapMax))
     }
 
     @Test("A node doubts as many decisions as it may have calls, and asks about each until it is answered") mutating func limit() {

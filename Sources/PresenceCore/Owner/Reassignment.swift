@@ -48,9 +48,6 @@ struct Reassignment {
             owner.renewVersion(of: index, at: now)
             owner.publish(index, into: &outbox)
         }
-        for kind in Row.Kind.allCases where kind.hasSequence && owner.users[index].list(kind).hasLateRow {
-            owner.markLate(kind, of: index, at: now, into: &outbox)
-        }
         let confirmationDeadline = now.instant + owner.settings.reconnectGrace
         owner.users.modify(index) { user in
             // The gateways may lack targets. The previous owner held them back until they were on disk, or never knew them.

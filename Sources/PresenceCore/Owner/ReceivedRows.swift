@@ -30,9 +30,7 @@ struct ReceivedRows {
     /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
     func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
-        // The lists with rows that clients may have passed. The rows of a list follow each other.
-        var late: [(user: Owner.Index, kind: Row.Kind)] = []
-        var list: (user: Owner.Index, kind: Row.Kind, version: Version)?
+        var lists: [LateRows] = []
         for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
                 owner.counters.clocksRefused += 1
@@ -41,10 +39,9 @@ struct ReceivedRows {
             }
             let (user, isNew) = owner.users.insert(row.user)
             if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
-            let before =
-                list.flatMap { ($0.user, $0.kind) == (user, row.kind) ? $0.version : nil } ?? owner.users[user].list(row.kind).version
-            list = (user, row.kind, before)
-            let isLate = owner.users[user].isLate(row, version: before)
+            if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {
+                lists.append(LateRows(user: user, kind: row.kind, version: owner.users[user].list(row.kind).version))
+            }
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
@@ -55,18 +52,30 @@ struct ReceivedRows {
                     try owner.merge(listed: row, of: user, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
-            if isWritten, isLate, late.last.map({ $0 != (user, row.kind) }) ?? true { late.append((user, row.kind)) }
+            if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row) }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
-        for (user, kind) in late {
-            if owner.users[user].isReplica {
-                owner.users.modifyLists(user) { $0.noteLateRow(of: kind) }
-            } else {
-                owner.markLate(kind, of: user, at: now, into: &outbox)
-            }
-        }
+        for list in lists where !list.rows.isEmpty { list.mark(in: &owner, at: now, into: &outbox) }
         return isBelieved
+    }
+
+    /// The rows of one list that clients may have passed: they are older than the list was.
+    private struct LateRows {
+        let user: Owner.Index
+        let kind: Row.Kind
+        /// The version of the list before.
+        let version: Version
+        private(set) var rows: [Row] = []
+
+        mutating func take(_ row: Row) { if row.version < version { rows.append(row) } }
+
+        /// Marks the list, unless its sender did. A replica sends the owner the rows and the mark, because the owner may lack them.
+        func mark(in owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+            if let mark = owner.users[user].list(kind).entry(for: Row.lateMark), mark.version > version { return }
+            let mark = owner.markLate(kind, of: user, at: now, into: &outbox)
+            if owner.users[user].isReplica { outbox.rowsForOwners += rows + [mark] }
+        }
     }
 
     /// The visibility of the same user that follows a record. The two were written together, and are stored together.

@@ -51,10 +51,11 @@ extension Owner {
     }
 
     /// Marks a list to which a row was added that clients may have passed (``Row/lateMark``).
-    mutating func markLate(_ kind: Row.Kind, of user: Index, at now: Now, into outbox: inout Outbox) {
+    @discardableResult mutating func markLate(_ kind: Row.Kind, of user: Index, at now: Now, into outbox: inout Outbox) -> Row {
         let mark = Row(user: users.user(at: user), kind: kind, key: Row.lateMark, version: clock.next(at: now.wall), value: nil)
         users.modifyLists(user) { _ = $0.merge(mark) }
         outbox.rows.append(mark)
+        return mark
     }
 
     /// Removes the expired tombstones of a user's lists from memory and from disk.
@@ -83,14 +84,5 @@ extension Owner {
         outbox.rows.append(kept)
         if isNew, users[user].isReplica { outbox.rowsForOwners.append(kept) }
         return true
-    }
-}
-
-extension OwnedUser {
-    /// Whether clients may have passed the version of a row that another node has sent.
-    ///
-    /// - Parameter version: that of the list before the rows which came together. A replica receives a whole list in the order of its keys.
-    func isLate(_ row: Row, version: Version) -> Bool {
-        row.kind.hasSequence && (isReplica ? row.version < version : list(row.kind).mayBePassed(row.version))
     }
 }

@@ -40,9 +40,6 @@ struct RowList {
     /// A hash of all rows, in whatever order they arrived.
     private(set) var hash: UInt64 = 0
 
-    /// Whether a row has arrived at a replica whose version clients may have passed. The node marks the list when it owns the user.
-    private(set) var hasLateRow = false
-
     /// The number of rows, tombstones included.
     var count: Int { rows.count }
 
@@ -160,12 +157,8 @@ struct RowList {
         hash ^= rows.hash(at: index)
         noteExpiry(with: entry)
         version = max(version, entry.version)
-        if entry.key == Row.lateMark, entry.isRemoved { hasLateRow = false }
         return true
     }
-
-    /// Records that the list has a row whose version clients may have passed.
-    mutating func noteLateRow() { hasLateRow = true }
 
     private mutating func noteExpiry(with entry: Entry) {
         // A tombstone that stayed because it was the newest change may expire now.

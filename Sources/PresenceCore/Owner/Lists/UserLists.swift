@@ -51,11 +51,6 @@ struct UserLists {
         return elements[index].list.merge(entry)
     }
 
-    /// Records that a list has a row whose version clients may have passed.
-    mutating func noteLateRow(of kind: Row.Kind) {
-        if let index = elements.firstIndex(where: { $0.kind == kind }) { elements[index].list.noteLateRow() }
-    }
-
     /// Removes expired tombstones from every list: see ``RowList/expireTombstones(at:)``. Returns their rows.
     mutating func expireTombstones(at wall: Milliseconds, of user: UserID) -> [Row] {
         var expired: [Row] = []
