@@ -436,7 +436,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             self.isAllSent = true
             self.setUnsent(0)
             self.phaseBeganAt = .now()
-            if isPeerSending, !self.isInputClosed { context.close(mode: .output, promise: nil) } else { context.close(promise: nil) }
+            // Not at once: the bytes may leave while NIO reports an end of input, and NIO then expects the channel to be open.
+            context.eventLoop.assumeIsolated().execute {
+                if isPeerSending, !self.isInputClosed { context.close(mode: .output, promise: nil) } else { context.close(promise: nil) }
+            }
         }
         if !isWorking { readOn() }
     }
