@@ -74,6 +74,20 @@ import Testing
         #expect(cluster.processes.allSatisfy { $0.node.edge.position > written })
     }
 
+    @Test("No node claims a position past the version of a record that its owner publishes late") mutating func late() {
+        var record = cluster.record(of: ann)
+        // Seed 371429: to a node that was cut off, old positions mean nothing, so its records are known since a later time.
+        record.knownSince = cluster.now.wall + 32_000
+        record.version = Version(milliseconds: record.version.milliseconds + 1, counter: 0, node: record.version.node)
+        let others = Array(cluster.processes[0].node.cluster.peers.others)
+        cluster.processes[0].node.publish(record, to: others)
+        for peer in others { #expect(cluster.processes[0].node.edge.relays.namedFrom(peer) == record.version) }
+        // One that is published after it, and is older, must be listed first too.
+        record.version = Version(milliseconds: record.version.milliseconds - 1, counter: 0, node: record.version.node)
+        cluster.processes[0].node.publish(record, to: others)
+        for peer in others { #expect(cluster.processes[0].node.edge.relays.namedFrom(peer) == record.version) }
+    }
+
     @Test("The owner answers a query of a record that a relay still has to forward") mutating func query() {
         deafenRelays()
         cluster.setStatus(ann, "hello", on: 0)

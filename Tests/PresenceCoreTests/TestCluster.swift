@@ -332,6 +332,11 @@ extension Node {
     /// Registers everything that this node hosts with one owner, as after a lost link.
     mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, &machines.owner, &machines.cluster) }
 
+    /// Sends a record to the nodes that watch it.
+    mutating func publish(_ record: Record, to watchers: [PeerIndex]) {
+        machines.edge.relays.publish(record, to: watchers, machines.owner, &machines.cluster)
+    }
+
     /// The part of a tick that concerns relays.
     mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(&machines.owner, &machines.cluster, at: now) }
 

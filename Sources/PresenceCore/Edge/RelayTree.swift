@@ -40,7 +40,7 @@ struct RelayTree {
     // MARK: Sending
 
     /// Sends a record of this node to the nodes that watch it.
-    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: borrowing Owner, _ cluster: inout Cluster) {
         if watchers.first == 0 { cluster.send(.delta(record), to: 0) }
         let others = watchers.filter { $0 != 0 && cluster.links.isUp($0) }
         // No node may show the hidden fields any more, not even one that has not registered its view yet. The owner sends such a record to
@@ -48,10 +48,8 @@ struct RelayTree {
         if record.changesPrivacy { return cluster.peers.others.forEach { cluster.send(.delta(record), to: $0) } }
         let sentCount = spread(record, to: others, &cluster)
         guard sentCount < others.count, let user = owner.index(ofKnown: record.user) else { return }
-        // A new owner may publish a record later than it was written. Until then the peer must not believe that it has everything.
-        let knownSince = min(record.knownSince, owner.clock.milliseconds(at: now.wall))
-        let changedAt = Version(milliseconds: max(record.version.milliseconds, knownSince), counter: 0, node: 0)
-        for peer in others { peers[peer].relays.append(user, changedAt: changedAt) }
+        // The version counts, not the time of publishing: the call may have been answered, and clients hold the version, before this.
+        for peer in others { peers[peer].relays.append(user, changedAt: record.version) }
     }
 
     /// Sends a record to `targets`. If there are many, it goes to some, each with a share of the others.

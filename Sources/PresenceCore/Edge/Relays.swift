@@ -7,7 +7,7 @@ import PresenceWire
 struct Relays {
     /// This node's users whose records relays forward to the peer, and that have not been listed to the peer since.
     private var users: [Owner.Index] = []
-    /// The peer has all records before the first change of those users; nil if all have been listed.
+    /// The peer has all records of versions before the oldest of those users' changes; nil if all have been listed.
     private(set) var namedFrom: Version?
     /// The peer's records that relays should have forwarded to this node, and that have not arrived.
     var missing: [SlotHash] = []
@@ -20,7 +20,7 @@ struct Relays {
 
     /// Adds a user whose record relays forward to the peer.
     mutating func append(_ user: Owner.Index, changedAt: Version) {
-        if namedFrom == nil { namedFrom = changedAt }
+        namedFrom = min(namedFrom ?? changedAt, changedAt)
         users.append(user)
         if users.count % Self.compactAbove == 0 { users = users.sortedSet }
     }

@@ -94,7 +94,7 @@ struct Machines: ~Copyable {
     mutating func sendOutputs(at now: Now) {
         if !cluster.outbox.changes.isEmpty {
             for (record, watchers) in cluster.outbox.changes.takeAll() {
-                edge.relays.publish(record, to: watchers, &owner, &cluster, at: now)
+                edge.relays.publish(record, to: watchers, owner, &cluster)
             }
         }
         if !cluster.outbox.messages.isEmpty {
