@@ -76,7 +76,7 @@ import Testing
 
     @Test("No node claims a position past the version of a record that its owner publishes late") mutating func late() {
         var record = cluster.record(of: ann)
-        // Seed 371429: to a node that was cut off, old positions mean nothing, so its records are known since a later time.
+        // An owner that was cut off trusts no earlier position, so its records are known since a later time.
         record.knownSince = cluster.now.wall + 32_000
         record.version = Version(milliseconds: record.version.milliseconds + 1, counter: 0, node: record.version.node)
         let others = Array(cluster.processes[0].node.cluster.peers.others)

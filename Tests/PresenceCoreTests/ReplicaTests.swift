@@ -80,6 +80,28 @@ import Testing
         #expect(writes.replicated(7, by: 1) != nil)
     }
 
+    @Test("A visibility that another side replaced while the disks wrote it is refused, and may have taken effect")
+    mutating func replaced() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.call(.setVisibility(.init(mode: .nobody)), by: ann, on: 0)
+        let process = cluster.processes[0]
+        let kept = process.node.owner.kept(user(ann)).record.privacy!
+        for mode in [Visibility.Mode.nobody, .everyone] {
+            var visibility = kept.visibility
+            visibility.mode = mode
+            let answered = Privacy(
+                visibility: visibility, writtenAt: kept.writtenAt, version: kept.version, hiddenViews: [], named: [], others: nil)!
+            let write = PendingWrites.Write(
+                ticket: 7, replicaTicket: 7, barrierTicket: nil, answers: [(1, 1, .visibility(answered, remnant: .none))],
+                acknowledgements: [], rows: [Row(answered, of: user(ann))], isStored: true, deadline: cluster.now.instant)
+            process.node.carryOut(.done(write), at: cluster.now)
+            cluster.heard = []
+            cluster.settle()
+            let answers = cluster.heard!.compactMap { if case .answer(_, let answer) = $0.message { answer } else { nil } }
+            #expect(answers == [mode == .nobody ? .visibility(answered, remnant: .none) : .refused(.unavailable.afterPassingOn)])
+        }
+    }
+
     /// An acknowledgement of rows that a node kept before does not count for rows that it received later.
     @Test("An acknowledgement from before a change of the replicas does not count") func earlierReplicas() {
         var writes = PendingWrites()

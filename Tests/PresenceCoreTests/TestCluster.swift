@@ -337,6 +337,9 @@ extension Node {
         machines.edge.relays.publish(record, to: watchers, machines.owner, &machines.cluster)
     }
 
+    /// Sends the messages that a finished write releases.
+    mutating func carryOut(_ outcome: PendingWrites.Outcome, at now: Now) { machines.carryOut(outcome, at: now) }
+
     /// The part of a tick that concerns relays.
     mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(&machines.owner, &machines.cluster, at: now) }
 

@@ -112,4 +112,20 @@ import Testing
         reports.drop(from: 1)
         #expect(reports.postponed.map(\.peer) == [2])
     }
+
+    /// By the other ring another node may decide about the user, and is told when the session ends.
+    @Test("The waiting reports of a peer that changes to another ring are rejected, so that it makes them again")
+    mutating func otherRing() {
+        let peer = Peer(id: "n2", generation: 1, address: "10.0.0.2:7601")
+        node.linked(to: Hello(cluster: "test", sender: peer, members: [], wall: now.wall), at: now)
+        place()
+        let placement = node.cluster.ownership.placement
+        let ours = (0...).lazy.map { user("u\($0)") }.first { placement.owner(of: $0.slot) == 0 }!
+        let watch = Watch(user: ours, held: .zero, record: nil)
+        node.machines.reports.onWatch([watch], from: 1, owner: &node.machines.owner, &node.machines.cluster, at: now)
+        login(String(ours.id), 1)
+        #expect(node.machines.reports.postponed.map(\.peer) == [1, 0])
+        for _ in 0..<2 { node.machines.onOffer([], ring: 2, offerSequence: 1, isFirst: true, isLast: true, from: 1, at: now) }
+        #expect(node.machines.reports.postponed.map(\.peer) == [0])
+    }
 }
