@@ -7,7 +7,10 @@ struct SimulatedClient {
     static let platforms = ["ios", "web"]
     /// Events that a client reads and that change nothing here.
     static let ignoredEvents: [String] =
-        ["onConnected", "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired"]
+        [
+            "onConnected", "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
+            "onUserProfileChanged",
+        ]
         + RelationshipNotice.Event.allCases.map { "\($0.name)" }
 
     /// The open stream.

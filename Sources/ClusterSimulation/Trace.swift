@@ -125,6 +125,10 @@ extension WireWriter {
                 writer.user(relation.user)
                 writer.tag((relation.isFriend ? 1 : 0) | (relation.hasCaller == true ? 2 : 0) | (relation.hasCaller == nil ? 4 : 0))
             }
+        case .profiles(let profiles, let users):
+            tag(18)
+            message(.answer(id: 0, .profiles(profiles.compactMap(\.self))))
+            self.users(users)
         }
     }
 

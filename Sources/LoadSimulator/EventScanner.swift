@@ -60,7 +60,7 @@ struct EventScanner {
         guard line.count > 9 else { return .other }
         switch line[9] {
         case UInt8(ascii: "C"): return .connected
-        case UInt8(ascii: "U"): return .statusChanged
+        case UInt8(ascii: "U"): return line.count == 26 ? .statusChanged : .other
         case UInt8(ascii: "K"): return .kicked
         case UInt8(ascii: "R"): return line.count == 22 ? .reconnectHint : .other
         case UInt8(ascii: "S"): return line.count == 34 ? .syncCompleted : .other

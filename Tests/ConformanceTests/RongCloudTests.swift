@@ -77,7 +77,8 @@ extension ConformanceTests {
             }
         }
 
-        @Test("R3 Type 3 follows friends: who is none is named; types 2 and 4 are profiles, and refused") func types() async throws {
+        @Test("R3 Types 1 and 2 follow any user, 3 and 4 friends: who is none is named; 2 and 4 are told of profiles")
+        func types() async throws {
             let app = try await App("rongcloud")
             // The relationship chain says who is a friend: `FriendsTests.friendsOnly()`.
             let friends = try await app.call("subscribeUserStatus", users(["bob", "carl"], #""subscribeType":3"#), node: 1)
@@ -86,10 +87,30 @@ extension ConformanceTests {
             let request = RCSubscribeEventRequest(subscribeType: .friendOnlineStatus, userIds: ["bob"], expiry: 3_600)
             let answer = await core.subscribeEvent(request)
             #expect(answer.status == RCErrorCode(rawValue: 31704) && answer.failedUserIds == ["bob"])
-            for type in [2, 4] {
-                let profile = try await app.call("subscribeUserStatus", users(["bob"], "\"subscribeType\":\(type)"), node: 2)
-                #expect(profile.code == 6017 && profile.detail.hasPrefix("subscribeType: \(type) is a profile"))
+            #expect(try await app.followedCount() == 0)
+            let session = try await app.login("ann", node: 1)
+            _ = try await app.call("addFriend", #"{"userID":"dan"}"#, node: 2)
+            for (type, name, failed) in [(2, "bob", []), (4, "bob", ["bob 31704"]), (4, "dan", [])] {
+                let profile = try await app.call("subscribeUserStatus", users([name], "\"subscribeType\":\(type)"), node: 2)
+                #expect(profile.status == 200 && profile.errors == failed)
             }
+            let sync = try await app.call("subscribeUserStatus", users(["bob"], #""subscribeType":2,"sync":true"#))
+            #expect(sync.code == 6017 && sync.detail.hasPrefix("sync: "))
+            for name in ["bob", "dan", "carl"] {
+                _ = try await app.call("modifySelfProfile", #"{"values":{"Nick":"new"}}"#, as: name, node: 0)
+            }
+            try await session.until("the profiles of bob and dan") { events in
+                events.filter { $0.name == "onUserProfileChanged" }.map { $0.json["userID"]?.text } == ["bob", "dan"]
+            }
+            for (type, name) in [(2, "bob"), (4, "dan")] {
+                let rows = try await app.call("getSubscribedUserStatus", "{\"subscribeType\":\(type)}", node: 1)
+                let profile = try await app.call("getUsersProfile", users([name]), node: 2)["profileList"].elements.first
+                let row = rows["subscriptions"].elements.first
+                #expect(rows["total"].number == 1 && row?["userID"]?.text == name && row?["userStatus"] == nil)
+                #expect(row?["profileVersion"] == profile?["version"] && profile?["nick"]?.text == "new")
+            }
+            #expect(try await app.call("unsubscribeUserStatus", users(["bob"], #""subscribeType":2"#)).errors == [])
+            _ = try await app.call("deleteFriends", #"{"userIDs":["dan"],"delType":1}"#, node: 0)
             #expect(try await app.followedCount() == 0)
             await core.client.close()
         }

@@ -47,8 +47,11 @@ def is_for_this_caller(operation, body):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:
             return False
-    # The app declares no custom fields of friends (6017).
-    if operation == "modifyFriend" and isinstance(body.get("values"), dict) and any(name.startswith("Custom_") for name in body["values"]):
+    # The app declares no custom fields (6017).
+    if operation in ("modifyFriend", "modifySelfProfile") and isinstance(body.get("values"), dict) and any(name.startswith("Custom_") for name in body["values"]):
+        return False
+    # A subscription to profiles has no statuses (6017).
+    if operation == "subscribeUserStatus" and body.get("sync") is True and body.get("subscribeType") in (2, 4):
         return False
     if CALLER != "operator":
         return True

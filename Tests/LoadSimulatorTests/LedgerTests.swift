@@ -122,4 +122,16 @@ import Testing
             #expect(seen.first?.1 == .offline)
         }
     }
+
+    @Test("The scanner tells events apart whose names begin alike") func scannerTellsNames() {
+        let names = [
+            "onUserStatusChanged", "onUserProfileChanged", "onSubscriptionSyncCompleted", "onSubscriptionExpired", "onReconnectHint",
+        ]
+        var scanner = EventScanner()
+        var kinds: [EventScanner.Kind] = []
+        Array(names.map { "event: \($0)\nid: 1\ndata: {}\n\n" }.joined().utf8).withUnsafeBytes { bytes in
+            scanner.append(bytes) { kind, _, _ in kinds.append(kind) }
+        }
+        #expect(kinds == [.statusChanged, .other, .syncCompleted, .other, .reconnectHint])
+    }
 }

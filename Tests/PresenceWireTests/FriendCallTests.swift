@@ -40,7 +40,11 @@ import Testing
         .deleteRequests([user], .received), .readRequests(upTo: Limits.times.upperBound), .modifyFriend(user, change),
         .modifyFriend(user, FriendChange()), .createGroups((0..<32).map { "g\($0)" }, users: [user]),
         .deleteGroups([String(repeating: "x", count: 30)]), .renameGroup("old", to: "new"), .groups(nil), .groups([]),
-        .addToGroup("g", [user]), .removeFromGroup("g", [user]),
+        .addToGroup("g", [user]), .removeFromGroup("g", [user]), .profile, .modifyProfile([]),
+        .modifyProfile([
+            .init(name: "Nick", value: .text("Ann")), .init(name: "Gender", value: .integer(2)),
+            .init(name: "Custom_A", value: .bytes([0xFF])),
+        ]),
     ]
 
     @Test("Each call is read as it was written, and each shorter text is refused", arguments: calls) func roundTrip(call: FriendCall) throws
@@ -56,6 +60,9 @@ import Testing
             FriendCall.requests(RequestQuery(limit: 0)), .requests(RequestQuery(limit: 101)), .requests(RequestQuery(after: .max)),
             .createGroups([""], users: []), .createGroups([String(repeating: "x", count: 31)], users: []),
             .createGroups((0..<33).map { "g\($0)" }, users: []), .renameGroup("", to: "x"), .addToGroup("", []),
+            .modifyProfile([.init(name: "Name", value: .text("Ann"))]), .modifyProfile([.init(name: "Gender", value: .integer(3))]),
+            .modifyProfile([.init(name: "Nick", value: .bytes(Array(repeating: 65, count: 501)))]),
+            .modifyProfile((0..<31).map { _ in .init(name: "Level", value: .integer(1)) }),
         ])
     func limits(call: FriendCall) { #expect(throws: DecodeError.self) { try read(written(call)) } }
 
@@ -117,6 +124,21 @@ import Testing
             return try? reader.answer()
         }
         #expect(answer == .friendCalled(result))
+    }
+
+    @Test("Profiles in an answer are read as they were written") func profiles() throws {
+        let profiles = [
+            AnsweredProfile(user: Self.user, isKnown: true, json: Array(#"{"nick":"Ann"}"#.utf8)),
+            AnsweredProfile(user: UserID(app: "default", id: "bob"), isKnown: false, json: Array("{}".utf8)),
+        ]
+        var wire = WireWriter()
+        wire.answer(.profiles(profiles))
+        let answer = wire.bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            return try? reader.answer()
+        }
+        #expect(answer == .profiles(profiles))
+        #expect(OwnerOperation.profiles([Self.user]).isAnswered(by: .profiles(profiles)))
     }
 
     @Test("A refusal of any length is read, with as much of its text as fits") func refusals() {

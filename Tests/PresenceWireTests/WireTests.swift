@@ -40,6 +40,7 @@ import Testing
         (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete, listUpdate.originSession, listUpdate.listHash) = (
             true, true, true, .session(session), .max
         )
+        (listUpdate.profiles, listUpdate.removedProfiles) = ([UserID(app: "default", id: "bob")], [ann])
         return listUpdate
     }
 
@@ -139,6 +140,31 @@ import Testing
             }
         }
         return try result.get()
+    }
+
+    @Test("A record without a profile is as long as before, and the version of a profile travels with all views")
+    func profileVersion() throws {
+        func bytes(_ record: Record) -> [UInt8] {
+            var wire = WireWriter()
+            wire.record(record)
+            return wire.bytes
+        }
+        func read(_ bytes: [UInt8]) throws -> Record {
+            try bytes.withUnsafeBytes { bytes in
+                var reader = WireReader(bytes)
+                return try reader.record()
+            }
+        }
+        var named = Self.hiding
+        named.profileVersion = Self.version
+        #expect(try read(bytes(named)) == named && read(bytes(Self.hiding)) == Self.hiding)
+        var version = WireWriter()
+        version.version(Self.version)
+        #expect(bytes(named).count == bytes(Self.hiding).count + version.bytes.count)
+        let bob = UserID(app: "default", id: "bob")
+        let shown = named.shown(to: bob)
+        #expect(shown.profileVersion == Self.version && shown.version == Self.hiding.shown(to: bob).version)
+        #expect(named.looksLike(Self.hiding) && named != Self.hiding)
     }
 
     @Test("Every message survives encoding", arguments: messages) func roundTrip(message: Message) throws {

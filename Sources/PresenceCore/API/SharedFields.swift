@@ -19,19 +19,8 @@ extension Fields {
 
     /// The type of a subscription (R3); nil if the call does not name it.
     func subscribeType() throws(Problem) -> UInt8? {
-        guard let type = try integer("subscribeType", in: 1...4).map({ UInt8($0) }) else { return nil }
-        guard Subscription.types.contains(type) else {
-            throw .parameter(
-                "subscribeType: \(type) is a profile, which is not supported; it must be 1 (online status) or 3 (online status of a friend)"
-            )
-        }
-        return type
+        try integer("subscribeType", in: 1...4).map { UInt8($0) }
     }
-}
-
-extension Subscription {
-    /// The subscription types of R3, without the profiles.
-    fileprivate static let types = [onlineStatus, friendOnlineStatus]
 }
 
 extension OpenAPI {
@@ -48,8 +37,11 @@ extension Schema {
         "asUser", described(reference("UserID"), "User for whom the call is made; only for tokens with role \"admin\"."))
     static let expiry = integer(OpenAPI.standard.subscriptionSecondsMin...OpenAPI.standard.subscriptionSecondsMax, "Seconds.")
     static let subscribeType = described(
-        ["type": "integer", "enum": .array(Subscription.types.map { .integer(Int64($0)) })],
-        "1: online status. 3: online status of a friend, until the friendship ends; users who are not friends are listed with 31704.")
+        integer(1...4),
+        """
+        1: online status. 2: profile. 3: online status of a friend. 4: profile of a friend. Types 3 and 4 end with the friendship; users \
+        who are not friends are listed with 31704.
+        """)
 
     static let oneType = optional(
         "subscribeType", described(subscribeType, "Only subscriptions of this type; default: of all types."))

@@ -50,10 +50,10 @@ extension UserError {
             userID: String(user.id), code: 6017,
             reason: "userIDs: the caller already follows \(policy.subscriptionsMax) users, the most that are allowed", rule: .quota)
     }
-    /// The error for a subscription of type 3 to a user who is not a friend (R3).
+    /// The error for a subscription of type 3 or 4 to a user who is not a friend (R3).
     init(nonFriend user: UserID) {
         self.init(
-            userID: String(user.id), code: 31704, reason: "subscribeType: 3 requires a friend; the user is not a friend of the caller",
+            userID: String(user.id), code: 31704, reason: "subscribeType: 3 and 4 require a friend; the user is not a friend of the caller",
             rule: .friends)
     }
 

@@ -106,11 +106,11 @@ struct Calls {
             waiting[sent.call]?.page = (page, total)
             gather(page.map(\.target), for: sent.call, &edge, &owner, &cluster, at: now)
         case .explained(let part, let json):
-            waiting[sent.call]?.explanations.append(Explanation(part: part, json: json))
+            waiting[sent.call]?.answered.explanations.append(Explanation(part: part, json: json))
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .records(let records):
             if peer != 0 { waiting[sent.call]?.asOf = min(pending.asOf, edge.relays.knownUpTo(peer)) }
-            fill(records, into: sent.call)
+            waiting.fill(records, into: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
@@ -127,24 +127,15 @@ struct Calls {
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             finish(sent.call, .done, &edge, &cluster)
         case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
-        case .listed(let json): finish(sent.call, .listed(json), &edge, &cluster)
+        case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
+        case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
+        case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
         case .friendCalled(let result): finish(sent.call, .friendCalled(result), &edge, &cluster)
         case .friendsChecked(let found):
             onChecked(found, by: sent, &cluster)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
-        }
-    }
-
-    private mutating func fill(_ records: [Record], into call: PendingCalls.CallIndex) {
-        // A broken peer may answer with records that no call requested.
-        guard let users = waiting[call]?.users, waiting[call]?.records.count == users.count else { return }
-        var found: [UserID: Record] = [:]
-        for record in records { found[record.user] = record }
-        // A user may be named twice.
-        for (index, user) in users.enumerated() {
-            if let record = found[user] { waiting[call]?.records[index] = record }
         }
     }
 
@@ -169,11 +160,11 @@ struct Calls {
             finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
-        case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
+        case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
         case .checkFriends(let users, _): finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
-        // The answer of one owner is the whole answer.
+        // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
-            .getFriendList, .friendCall:
+            .getFriendList, .friendCall, .getUsersProfile:
             break
         }
     }
@@ -246,6 +237,7 @@ struct Calls {
         case .records(let users, let viewer):
             for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
         case .checkFriends(.others(let users, let friend)): askOthers(users, whether: friend, for: sent.call, &cluster)
+        case .profiles(let users): ProfileGathering.repeatRequest(for: users, sent.call, &self, &cluster)
         default: ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
         }
     }
@@ -264,7 +256,9 @@ struct Calls {
             finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
         case .checkFriends(let users, _) where pending.phase != .running:
             finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
-        case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations), &edge, &cluster)
+        case .explain where !pending.answered.explanations.isEmpty:
+            finish(index, .explained(pending.answered.explanations), &edge, &cluster)
+        case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, &edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
             finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), &edge, &cluster)

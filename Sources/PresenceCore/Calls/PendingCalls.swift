@@ -12,6 +12,14 @@ struct PendingCalls {
         var counts: [Int]
     }
 
+    /// The parts of an answer that several owners send.
+    struct AnsweredParts {
+        /// For `explain`.
+        var explanations: [Explanation] = []
+        /// For `getUsersProfile`, and for `getFriendList` with profiles.
+        var profiles = ProfileGathering.Parts()
+    }
+
     /// The answers for which a call waits.
     enum Phase: Equatable {
         /// The record of the caller, which shows whether the user exists.
@@ -63,8 +71,8 @@ struct PendingCalls {
         var openCount = 0
         /// The oldest sign of life among the owners asked.
         var asOf: Milliseconds = .max
-        /// For `explain`: the parts that have arrived.
-        var explanations: [Explanation] = []
+        /// The parts of the answer that have arrived, for calls whose answer has several.
+        var answered = AnsweredParts()
         /// The change that the streams leave out, because the answer has its records.
         var answeredList: ListUpdate?
     }
@@ -121,6 +129,18 @@ struct PendingCalls {
         guard let found = sent.removeValue(forKey: id) else { return nil }
         calls[found.call]?.openCount -= 1
         return found
+    }
+
+    /// Stores the records that an owner has answered.
+    mutating func fill(_ records: [Record], into call: CallIndex) {
+        // A broken peer may answer with records that no call requested.
+        guard let users = calls[call]?.users, calls[call]?.records.count == users.count else { return }
+        var found: [UserID: Record] = [:]
+        for record in records { found[record.user] = record }
+        // A user may be named twice.
+        for (index, user) in users.enumerated() {
+            if let record = found[user] { calls[call]?.records[index] = record }
+        }
     }
 
     mutating func finish(_ call: CallIndex) -> Pending? {

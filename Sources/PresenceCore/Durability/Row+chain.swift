@@ -42,6 +42,7 @@ extension SentRequest: RowFact {
         addWording = try fields.text("addWording", bytesMax: Limits.wordingBytesMax)
         addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax)
         isForced = try fields.bool("isForced")
+        nickname = try fields.text("nickname", bytesMax: Limits.fieldBytesMax)
     }
 
     func write(to json: inout JSONWriter) {
@@ -50,6 +51,7 @@ extension SentRequest: RowFact {
         if let groupID { json.member("groupID", Int64(groupID)) }
         json.memberIfAny("addWording", addWording)
         json.memberIfAny("addSource", addSource)
+        json.memberIfAny("nickname", nickname)
         json.member("addTime", addTime)
     }
 }
@@ -61,11 +63,13 @@ extension ReceivedRequest: RowFact {
         self.init(addTime: try fields.time("addTime"))
         addWording = try fields.text("addWording", bytesMax: Limits.wordingBytesMax)
         addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax)
+        nickname = try fields.text("nickname", bytesMax: Limits.fieldBytesMax)
     }
 
     func write(to json: inout JSONWriter) {
         json.memberIfAny("addWording", addWording)
         json.memberIfAny("addSource", addSource)
+        json.memberIfAny("nickname", nickname)
         json.member("addTime", addTime)
     }
 }
@@ -165,7 +169,7 @@ extension Profile: RowFact {
     /// Reads each field as an array of its value and its version.
     init(_ fields: RowFields) throws(RowError) {
         self.init()
-        guard fields.members.count <= Standard.allCases.count + Limits.customFieldsMax else {
+        guard fields.members.count <= Self.fieldsMax else {
             throw RowError(fields.row, "the profile has \(fields.members.count) fields")
         }
         for member in fields.members {

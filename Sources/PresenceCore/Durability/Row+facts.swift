@@ -33,6 +33,7 @@ extension JSONWriter {
             for platform in record.onlinePlatforms { json.string(platform) }
         }
         if record.isRegistered { member("isRegistered", true) }
+        if record.profileVersion > .zero { member("profileVersion", record.profileVersion) }
         if !record.pushDevices.isEmpty {
             key("pushDevices")
             array { json in
@@ -237,6 +238,8 @@ struct RecordFacts {
             record.customStatus = text
         } else if name.spells("customStatusVersion") {
             customStatusVersion = Version(text: text)
+        } else if name.spells("profileVersion") {
+            record.profileVersion = Version(text: text) ?? .zero
         } else if name.spells("newestEventID") {
             newestEventID = Version(text: text) ?? .zero
         } else if name.spells("newestLoginEventID") {

@@ -19,9 +19,11 @@ struct Backlog {
     private var answered: [(user: UserIndex, knowledge: Knowledge)] = []
     /// Users whose records are pushed together, at the end of the turn or when the stream has room again; sorted.
     private var pending: [UserIndex] = []
+    /// Users whose profile version the session has still to be told, sorted: their first record has not come, or the queue is full.
+    private(set) var profiles: [UserIndex] = []
 
-    /// Whether no record is held back from the session.
-    var isEmpty: Bool { expected.isEmpty && pending.isEmpty }
+    /// Whether nothing is held back from the session.
+    var isEmpty: Bool { expected.isEmpty && pending.isEmpty && profiles.isEmpty }
 
     /// Removes all that concerns a user whom the session does not follow any more.
     mutating func drop(_ user: UserIndex) {
@@ -33,7 +35,9 @@ struct Backlog {
     // MARK: First records
 
     /// Whether the session waits for the first record of a user.
-    var isExpectingRecords: Bool { !expected.isEmpty }
+    ///
+    /// While its queue has room, it has been told the profile versions of all users whose records are here.
+    var isExpectingRecords: Bool { !expected.isEmpty || !profiles.isEmpty }
 
     /// Whether the session waits for the first record of this user.
     func isExpecting(_ user: UserIndex) -> Bool { expected[user] != nil }
@@ -87,14 +91,38 @@ struct Backlog {
         return pending
     }
 
+    // MARK: Profiles
+
+    /// Has the version of a user's profile wait.
+    mutating func postponeProfile(of user: UserIndex) {
+        let index = profiles.insertionIndex(of: user)
+        if index == profiles.count || profiles[index] != user { profiles.insert(user, at: index) }
+    }
+
+    /// Ends the wait of the version of a user's profile. Returns whether it has waited.
+    mutating func takeProfile(of user: UserIndex) -> Bool {
+        let index = profiles.insertionIndex(of: user)
+        guard index < profiles.count, profiles[index] == user else { return false }
+        profiles.remove(at: index)
+        return true
+    }
+
     // MARK: Invariants
 
     /// Stops the process if the pending users are not sorted, or if a user is here whom the session does not follow.
     ///
-    /// - Parameter targets: the users that the session follows, sorted.
-    func checkInvariants(targets: [UserIndex]) {
-        for (user, next) in zip(pending, pending.dropFirst()) {
-            precondition(user < next, "pending users \(user) and \(next) are not sorted")
+    /// - Parameters:
+    ///   - targets: the users that the session follows, sorted.
+    ///   - followed: the users whose profiles it follows, sorted. It follows its own profile, too.
+    func checkInvariants(targets: [UserIndex], profiles followed: [UserIndex]) {
+        for list in [pending, profiles] {
+            for (user, next) in zip(list, list.dropFirst()) {
+                precondition(user < next, "pending users \(user) and \(next) are not sorted")
+            }
+        }
+        for user in profiles {
+            let isFollowed = followed.containsSorted(user) || targets.containsSorted(user)
+            precondition(isFollowed, "the profile of user \(user) is pending, and is not followed")
         }
         for user in pending { precondition(targets.containsSorted(user), "user \(user) is pending, and is not followed") }
         // The order does not matter: each is only looked up.

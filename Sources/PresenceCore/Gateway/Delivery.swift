@@ -64,6 +64,15 @@ enum Delivery {
         return (record.hasPrivacy ? record.shown(to: viewer) : record).version < version
     }
 
+    /// Whether a client that resumes may have missed the newest profile of a user.
+    ///
+    /// It depends on nothing but the profile and the owner, because a viewer may not learn of changes of a hidden status.
+    ///
+    /// - Parameter floor: the position from which the client resumes; ``PresenceWire/Version/zero`` for an unknown one.
+    static func isProfileDue(_ record: Record, resumingFrom floor: Version) -> Bool {
+        record.profileVersion > floor || (record.profileVersion > .zero && record.knownSince >= floor.milliseconds)
+    }
+
     /// The client's knowledge of a target, by the subscription that a message names.
     ///
     /// - Parameters:

@@ -73,6 +73,14 @@ public enum EventText {
         return json.bytes
     }
 
+    /// `onUserProfileChanged` (P43).
+    public static func profileChanged(of user: UserID, to version: Version, id position: Milliseconds) -> [UInt8] {
+        event("event: onUserProfileChanged\nid: ", id: position, reserving: 192) { json in
+            json.member("userID", user.id)
+            json.member("profileVersion", version)
+        }
+    }
+
     /// `onSubscriptionExpired`: the client is pushed no more records of these users.
     public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in

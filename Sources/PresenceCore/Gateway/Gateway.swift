@@ -22,13 +22,13 @@ public struct Gateway: ~Copyable {
     public private(set) var voidTokens = VoidTokens()
     let settings: GatewaySettings
     private let node: NodeID
-    private var watches = WatchIndex()
-    private var sessions = SessionTable()
-    private var relationships = Relationships()
+    var watches = WatchIndex()
+    var sessions = SessionTable()
+    var relationships = Relationships()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?
     /// The time up to which the records of this node are complete; the `id` of each event.
-    private var position: Milliseconds = 0
+    var position: Milliseconds = 0
 
     /// - Parameter node: the name that `onConnected` sends.
     public init(node: NodeID, settings: GatewaySettings) {
@@ -110,6 +110,8 @@ public struct Gateway: ~Copyable {
             push(RelationshipNotice(.state, relationships.state(of: sessions[index].user)), to: index)
         }
         pushPending(index)
+        // The version of a profile whose user has no record here waits for the record.
+        for user in sessions[index].backlog.profiles where watches.record(of: user) != nil { pushPostponedProfile(of: user, to: index) }
         completeSync(index)
         sessions[index].releasePosition()
     }
@@ -169,6 +171,7 @@ public struct Gateway: ~Copyable {
             return 0
         }
         watches.store(record, of: user)
+        if record.profileVersion != old.profileVersion { pushProfile(record, of: user) }
         let policy = policies.policy(of: record.user)
         let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
         let count =
@@ -245,6 +248,11 @@ public struct Gateway: ~Copyable {
             completeSync(session)
             sessions[session].releasePosition()
         }
+        for session in watches.profiles.watchers(of: user) where !sessions[session].isBlocked {
+            pushPostponedProfile(of: user, to: session)
+            completeSync(session)
+            sessions[session].releasePosition()
+        }
     }
 
     /// The subscription list of a user, or a change of the list.
@@ -288,7 +296,8 @@ public struct Gateway: ~Copyable {
         // A session without a list did not make the call that is answered.
         let isOfList = list.isWhole || !sessions[session].hasList
         let isAsker = list.originSession == .unknown || list.originSession == .session(sessions[session].id)
-        let added = list.added.map { followed -> (user: UserIndex, knowledge: Backlog.Knowledge) in
+        let added = list.added.compactMap { followed -> (user: UserIndex, knowledge: Backlog.Knowledge)? in
+            if followed.isOfProfile { return nil }
             let knowledge =
                 isOfList
                 ? Delivery.knowledge(of: followed, resumingFrom: floor, isWhole: list.isWhole)
@@ -306,12 +315,13 @@ public struct Gateway: ~Copyable {
         let answered = isOfList ? [] : added.filter { $0.knowledge != .nothing }
         if !answered.isEmpty { sessions[session].backlog.setAnswered(answered.filter { !watches.follows($0.user, session) }) }
         follow(added, by: session)
+        applyProfiles(of: list, to: session)
         if !sessions[session].isSynced { for followed in list.added { sessions[session].addType(followed.subscribeType) } }
         if list.isNews, !list.isWhole, list.originSession != .session(sessions[session].id), sessions[session].hasList {
             push(EventText.subscriptionsChanged(list, id: position(of: session)), to: session)
         }
         if list.hasExpired, sessions[session].hasList {
-            push(EventText.subscriptionsExpired(list.removed, id: position(of: session)), to: session)
+            push(EventText.subscriptionsExpired(list.removed + list.removedProfiles, id: position(of: session)), to: session)
         }
         release(removed)
     }
@@ -381,26 +391,28 @@ public struct Gateway: ~Copyable {
 
     /// Returns the users that the session has followed.
     private mutating func unfollowAll(by session: SessionIndex) -> [UserIndex] {
-        let followed = watches.targets(of: session)
+        let (followed, profiles) = (watches.targets(of: session), watches.profiles.targets(of: session))
         for user in followed { unfollow(user, by: session) }
-        return followed
+        for user in profiles { unfollowProfile(of: user, by: session) }
+        _ = sessions[session].backlog.takeProfile(of: sessions[session].user)
+        return followed + profiles
     }
 
     /// Removes the users that no session follows any more.
-    private mutating func release(_ users: [UserIndex]) {
+    mutating func release(_ users: [UserIndex]) {
         let removed = watches.removeUnused(users)
         if !removed.isEmpty { output.toNode.append(.release(removed)) }
     }
 
     /// The sessions of a user that have not ended.
-    private func openSessions(of user: UserIndex) -> [SessionIndex] { watches.sessions(of: user).filter { !sessions[$0].hasEnded } }
+    func openSessions(of user: UserIndex) -> [SessionIndex] { watches.sessions(of: user).filter { !sessions[$0].hasEnded } }
 
     // MARK: Positions
 
     /// The position that a session may resume from.
     ///
     /// The position stays at the floor of the session until the session was sent all that it follows, and while the policy forbids that.
-    private func position(of session: SessionIndex) -> Milliseconds {
+    func position(of session: SessionIndex) -> Milliseconds {
         let hasSentAll = sessions[session].isSynced && publishesOthers(to: session)
         return sessions[session].resume.id(at: position, hasSentAll: hasSentAll)
     }
@@ -411,7 +423,7 @@ public struct Gateway: ~Copyable {
     }
 
     /// Keeps the position of a session, because a record is held back from now on.
-    private mutating func hold(_ session: SessionIndex) {
+    mutating func hold(_ session: SessionIndex) {
         guard !sessions[session].resume.isHeld else { return }
         sessions[session].resume.hold(at: position, publishesOthers: publishesOthers(to: session))
     }
@@ -476,7 +488,7 @@ public struct Gateway: ~Copyable {
         for type in sessions[index].types { push(EventText.syncCompleted(type, id: id), to: index) }
     }
 
-    private mutating func push(_ event: [UInt8], to session: SessionIndex) {
+    mutating func push(_ event: [UInt8], to session: SessionIndex) {
         output.push(output.add(event), to: session)
         counters.eventsPushed += 1
     }
@@ -490,8 +502,13 @@ public struct Gateway: ~Copyable {
 
     /// Pushes one record that was encoded before.
     private mutating func pushRecord(_ payload: Int32, to session: SessionIndex) {
-        output.push(payload, to: session)
+        pushShared(payload, to: session)
         counters.recordsPushed += 1
+    }
+
+    /// Pushes an event that was encoded before.
+    mutating func pushShared(_ payload: Int32, to session: SessionIndex) {
+        output.push(payload, to: session)
         counters.eventsPushed += 1
     }
 
@@ -512,7 +529,7 @@ public struct Gateway: ~Copyable {
             let targets = watches.targets(of: index)
             precondition(session.hasEnded == targets.isEmpty, "session \(index) is \(session.phase) and follows \(targets.count) users")
             precondition(session.hasEnded || targets.containsSorted(session.user), "session \(index) does not follow its user")
-            session.backlog.checkInvariants(targets: targets)
+            session.backlog.checkInvariants(targets: targets, profiles: watches.profiles.targets(of: index))
         }
     }
 }

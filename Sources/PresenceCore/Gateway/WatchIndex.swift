@@ -35,6 +35,8 @@ struct WatchIndex: ~Copyable {
     private var users = UserTable<User>()
     /// By session; each list is sorted by user.
     private var targets: [[Target]] = []
+    /// The sessions that follow profiles.
+    private(set) var profiles = ProfileWatches()
 
     init() {}
 
@@ -81,12 +83,28 @@ struct WatchIndex: ~Copyable {
     /// Removes those of `candidates` that no session follows and that have no session. Returns them, in order.
     mutating func removeUnused(_ candidates: [UserIndex]) -> [UserID] {
         var removed: [UserID] = []
-        for user in candidates where users.isLive(user) && users[user].watchers.isEmpty && users[user].sessions.isEmpty {
+        for user in candidates where users.isLive(user) && !isUsed(user) {
             removed.append(users.user(at: user))
             users.remove(user)
         }
         return removed
     }
+
+    /// Whether a session follows a user or the profile of it, or the user has a session.
+    private func isUsed(_ user: UserIndex) -> Bool {
+        !users[user].watchers.isEmpty || !users[user].sessions.isEmpty || !profiles.watchers(of: user).isEmpty
+    }
+
+    // MARK: Profiles
+
+    /// Has a session follow the profile of a user.
+    mutating func followProfile(of user: UserIndex, by session: SessionIndex) -> OnFollow {
+        let isFirst = users[user].watchers.isEmpty && profiles.watchers(of: user).isEmpty
+        return profiles.follow(user, by: session) ? .followed(isFirst: isFirst) : .unchanged
+    }
+
+    /// Has a session stop following the profile of a user. Returns false if it did not.
+    mutating func unfollowProfile(of user: UserIndex, by session: SessionIndex) -> Bool { profiles.unfollow(user, by: session) }
 
     // MARK: Sessions
 
@@ -119,7 +137,7 @@ struct WatchIndex: ~Copyable {
         let position = UInt32(users[user].watchers.count)
         users[user].watchers.append(session)
         targets[Int(session)].insert(Target(user: user, position: position), at: index)
-        return .followed(isFirst: position == 0)
+        return .followed(isFirst: position == 0 && profiles.watchers(of: user).isEmpty)
     }
 
     /// Has a session stop following a user. Returns false if the session did not follow the user.
@@ -147,7 +165,7 @@ struct WatchIndex: ~Copyable {
         var watchersCount = 0
         for user in users.allIndices where users.isLive(user) {
             let entry = users[user]
-            precondition(!entry.watchers.isEmpty || !entry.sessions.isEmpty, "user \(user) has no watcher and no session, and is kept")
+            precondition(isUsed(user), "user \(user) has no watcher and no session, and is kept")
             watchersCount += entry.watchers.count
         }
         var targetsCount = 0
@@ -164,5 +182,6 @@ struct WatchIndex: ~Copyable {
             targetsCount += targets.count
         }
         precondition(targetsCount == watchersCount, "\(targetsCount) targets, but \(watchersCount) watchers")
+        profiles.checkInvariants { users.isLive($0) }
     }
 }

@@ -123,6 +123,7 @@ struct OwnedUser {
         if let expiry = record.privacy?.nextExpiry { next = min(next, now.instant(of: expiry)) }
         if let expiry = record.nextEventExpiry { next = min(next, now.instant(of: expiry)) }
         if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }
+        if !lists.isEmpty, case let end = lists.endsNext, end < .max { next = min(next, now.instant(of: end)) }
         return next
     }
 }

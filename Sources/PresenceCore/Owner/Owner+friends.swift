@@ -23,6 +23,7 @@ extension Owner {
         if listsMayBeIncomplete {
             listUpdate.removed = droppedTargets(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user)
         }
+        ProfileFollows(user: user).add(to: &listUpdate, of: self)
         guard let privacy = users[user].record.privacy else { return listUpdate }
         // The version of the visibility does not serve: another side of a split may have raised it for its hidden views. The list with the
         // newer visibility would then count as the older one.

@@ -9,11 +9,13 @@ extension Owner {
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
+        let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
-            let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)
+            let subscriptionsCount = max(users[index].subscriptions.liveCount, users[index].list(.profileSubscription).liveCount)
+            let isBeyondQuota = subscriptionsCount > subscriptionsMax(of: index)
             if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
-            if tellsOthers, !users[index].friends.isEmpty { queueList(of: index, into: &outbox) }
+            if tellsOthers && !users[index].friends.isEmpty || tellsProfiles { queueList(of: index, into: &outbox) }
             schedule(index, at: now)
         }
     }

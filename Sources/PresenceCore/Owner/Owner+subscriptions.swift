@@ -27,13 +27,14 @@ extension Owner {
     mutating func releaseListUpdates(_ listUpdate: ListUpdate) -> ListUpdate {
         guard let user = index(ofKnown: listUpdate.user) else { return listUpdate }
         var listUpdate = listUpdate
-        listUpdate.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
+        listUpdate.added.removeAll { !users[user].isSubscribed(to: $0.target, $0.subscribeType) }
         listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
-        listUpdate.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
+        listUpdate.unfollowed.removeAll { users[user].isSubscribed(to: $0.target, $0.subscribeType) }
+        ProfileFollows(user: user).release(&listUpdate, of: self)
         listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // One of them may be a friend by now.
         let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
         users.modify(user) { user in
-            for followed in listUpdate.added { user.subscriptions.observe(followed.target, at: observedAt) }
+            for followed in listUpdate.added where !followed.isOfProfile { user.subscriptions.observe(followed.target, at: observedAt) }
         }
         return listUpdate
     }
@@ -81,6 +82,7 @@ extension Owner {
             return repairFriendsLater(user, at: now)
         }
         endFriendships(of: user, at: now, into: &outbox)
+        ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))
         drop(evicted, of: user, into: &outbox)
@@ -111,7 +113,7 @@ extension Owner {
 
     /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the
     /// call.
-    private func name(_ origin: OriginSession, in listUpdate: inout ListUpdate, of user: Index) {
+    func name(_ origin: OriginSession, in listUpdate: inout ListUpdate, of user: Index) {
         let sessions = users[user].sessions
         let origin = origin == .unknown && sessions.count == 1 ? .session(sessions[0].id) : origin
         listUpdate.originSession = origin

@@ -141,6 +141,7 @@ package struct Owner: ~Copyable {
         let knownSince = knownSince(at: now)
         users.modify(user) { $0.record.knownSince = knownSince }
         refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
+        OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
         // An answer may have shown a record that no stream has received. Its replacement does not count as a change of the visibility
@@ -249,6 +250,7 @@ package struct Owner: ~Copyable {
         let hasExpired = expiry > 0 && expiry <= now.wall
         dropAfterOffline(user, at: now, into: &outbox)
         expireSubscriptions(user, at: now, into: &outbox)
+        ProfileFollows(user: user).expire(by: &self, at: now, into: &outbox)
         if ended.isRepairDue { repairList(of: user, at: now, into: &outbox) }
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
         refresh(

@@ -54,6 +54,7 @@ struct Reassignment {
             user.subscriptions.observeAll(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
+        OwnedProfile(user: index).publish(isLate: true, by: &owner, at: now, into: &outbox)
         owner.repairQuotaLater(index, at: now)
         owner.repairFriendsLater(index, at: now)
         owner.repairCustomStatusLater(index, at: now)

@@ -44,6 +44,8 @@ public enum CallAnswer: Equatable, Sendable {
     case friendCalled(FriendCallResult)
     /// Answers `checkFriends`, in the order of the call.
     case friendsChecked([FriendRelation])
+    /// Answers `getUsersProfile` in the order of the request; nil if the owner of the user was not reachable.
+    case profiles([AnsweredProfile?], users: [UserID])
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

@@ -150,7 +150,7 @@ extension OpenAPI {
     private static let unreadCount = Schema.required("unreadCnt", Schema.unreadCount)
     private static let userIDs = Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))
 
-    /// The events of the relationship chain (P38–P42). Every device of a user receives them, after the change is on two disks.
+    /// The events of the relationship chain (P38–P43). Every device of a user receives them, those of lists after the change is on two disks.
     private static let relationshipEvents: [StreamEvent] = [
         StreamEvent(
             name: "onRelationshipState",
@@ -194,6 +194,13 @@ extension OpenAPI {
                                 Schema.described(
                                     Schema.list(of: Schema.reference("UserID")), "Absent if the groups have more than 1,000 friends.")),
                         ])))
+            ])),
+        StreamEvent(
+            name: "onUserProfileChanged",
+            summary: "The profile of the user, of a friend or of a user to whose profile it subscribes has changed. The client fetches it.",
+            data: Schema.object([
+                Schema.required("userID", Schema.reference("UserID")),
+                Schema.required("profileVersion", Schema.described(Schema.string, "The version of the profile.")),
             ])),
         StreamEvent(name: "onBlackListDeleted", summary: "The user has unblocked these users.", data: Schema.object([userIDs])),
     ]

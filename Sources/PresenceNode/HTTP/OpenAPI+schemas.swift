@@ -59,7 +59,7 @@ extension OpenAPI {
         [
             .init(name: "UserID", value: userID), .init(name: "UserStatus", value: userStatus), .init(name: "Event", value: event),
             .init(name: "Subscription", value: subscription), .init(name: "UserError", value: userError),
-            .init(name: "Problem", value: problem),
+            .init(name: "Problem", value: problem), .init(name: "Profile", value: Schema.profile),
             .init(name: "AppPolicy", value: Schema.appPolicy), .init(name: "ClusterMember", value: clusterMember),
         ] + streamEvents.map { .init(name: $0.name, value: $0.data) }
 
@@ -107,7 +107,11 @@ extension OpenAPI {
     private static let subscription = Schema.object([
         Schema.required("userID", Schema.reference("UserID")), Schema.required("subscribeType", Schema.integer),
         Schema.required("subscribedAt", Schema.time), Schema.sometimes("expiresAt", Schema.time),
-        Schema.sometimes("userStatus", Schema.described(Schema.reference("UserStatus"), "Absent where the owner cannot be reached.")),
+        Schema.sometimes(
+            "userStatus",
+            Schema.described(Schema.reference("UserStatus"), "Types 1 and 3. Absent where the owner cannot be reached.")),
+        Schema.sometimes(
+            "profileVersion", Schema.described(Schema.string, "Types 2 and 4. Absent where the owner cannot be reached.")),
     ])
 
     private static let userError = Schema.object([

@@ -76,6 +76,7 @@ extension SentRequest {
         wire.optional(groupID) { $0.unsigned(UInt64($1)) }
         wire.text(addWording)
         wire.text(addSource)
+        wire.text(nickname)
         wire.signed(addTime)
         wire.tag((isTwoWay ? 1 : 0) | (isForced ? 2 : 0))
     }
@@ -96,7 +97,9 @@ extension ChainApplied {
         wire.version(version)
         switch result {
         case .done: wire.tag(ChainResultTag.done)
-        case .pending: wire.tag(ChainResultTag.pending)
+        case .pending(let nickname):
+            wire.tag(ChainResultTag.pending)
+            wire.text(nickname)
         case .refused(let code):
             wire.tag(ChainResultTag.refused)
             wire.unsigned(UInt64(code.rawValue))
@@ -146,6 +149,7 @@ extension FriendQuery {
         wire.optional(since) { $0.text($1) }
         wire.optional(cursor) { $0.text($1) }
         wire.unsigned(UInt64(limit))
+        wire.tag(withProfile ? 1 : 0)
     }
 }
 
@@ -182,6 +186,7 @@ extension WireReader {
         request.groupID = try optional { reader throws(DecodeError) in try reader.code() }
         request.addWording = try text(bytesMax: Limits.wordingBytesMax)
         request.addSource = try text(bytesMax: Limits.addSourceBytesMax)
+        request.nickname = try text(bytesMax: Limits.fieldBytesMax)
         request.addTime = try time()
         let flags = try tag()
         guard flags < 4 else { throw .unknownTag(flags) }
@@ -194,7 +199,7 @@ extension WireReader {
         let cursor = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
         let limit = try unsigned()
         guard (1...UInt64(FriendQuery.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
-        return FriendQuery(since: since, cursor: cursor, limit: Int(limit))
+        return FriendQuery(since: since, cursor: cursor, limit: Int(limit), withProfile: try flag())
     }
 
     mutating func friendCheck() throws(DecodeError) -> FriendCheck {
@@ -230,7 +235,7 @@ extension ChainApplied {
         let result: ChainResult =
             switch try wire.tag(as: ChainResultTag.self) {
             case .done: .done
-            case .pending: .pending
+            case .pending: .pending(nickname: try wire.text(bytesMax: Limits.fieldBytesMax))
             case .refused: .refused(ChainCode(rawValue: try wire.code()))
             }
         self.init(pair: pair, version: version, result: result, clock: try wire.version())

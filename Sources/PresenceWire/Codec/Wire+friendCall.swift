@@ -11,11 +11,20 @@ private enum FriendCallTag: UInt8 {
     case addToGroup = 9
     case removeFromGroup = 10
     case blocked = 11
+    case profile = 12
+    case modifyProfile = 13
 }
 
 extension FriendCall {
     func write(into wire: inout WireWriter) {
         switch self {
+        case .profile: wire.tag(FriendCallTag.profile)
+        case .modifyProfile(let changes):
+            wire.tag(FriendCallTag.modifyProfile)
+            wire.list(changes) { writer, change in
+                writer.text(change.name)
+                change.value.write(into: &writer)
+            }
         case .blocked(let cursor, let limit):
             wire.tag(FriendCallTag.blocked)
             wire.optional(cursor) { $0.text($1) }
@@ -76,7 +85,7 @@ extension FriendChange {
     }
 }
 
-/// The byte that names the type of a custom field's value.
+/// The byte that names the type of a field's value.
 private enum FieldValueTag: UInt8 {
     case integer = 1
     case bytes = 2
@@ -85,7 +94,13 @@ private enum FieldValueTag: UInt8 {
 extension CustomField {
     fileprivate func write(into wire: inout WireWriter) {
         wire.text(name)
-        switch value {
+        value.write(into: &wire)
+    }
+}
+
+extension FieldValue {
+    fileprivate func write(into wire: inout WireWriter) {
+        switch self {
         case .integer(let number):
             wire.tag(FieldValueTag.integer)
             wire.signed(number)
@@ -108,6 +123,10 @@ extension FriendCall {
     init(from wire: inout WireReader) throws(DecodeError) {
         self =
             switch try wire.tag(as: FriendCallTag.self) {
+            case .profile: .profile
+            case .modifyProfile:
+                .modifyProfile(
+                    try wire.list(countMax: Profile.fieldsMax) { reader throws(DecodeError) in try Profile.Change(from: &reader) })
             case .blocked:
                 .blocked(
                     after: try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) },
@@ -151,12 +170,25 @@ extension CustomField {
     fileprivate init(from wire: inout WireReader) throws(DecodeError) {
         let name = try wire.text(bytesMax: Limits.customNameBytesMax)
         guard Self.isValidName(name) else { throw .badName }
-        let value: FieldValue =
+        self.init(name: name, value: try FieldValue(from: &wire))
+    }
+}
+
+extension FieldValue {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self =
             switch try wire.tag(as: FieldValueTag.self) {
             case .integer: .integer(try wire.signed())
             case .bytes: .bytes(try wire.list(countMax: Limits.fieldBytesMax) { reader throws(DecodeError) in try reader.tag() })
             }
-        self.init(name: name, value: value)
+    }
+}
+
+extension Profile.Change {
+    /// Reads a field that a profile can have, with a value that it can have.
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(name: try wire.text(bytesMax: Limits.nameBytesMax), value: try FieldValue(from: &wire))
+        guard Profile.problem(of: value, in: name) == nil else { throw .badName }
     }
 }
 

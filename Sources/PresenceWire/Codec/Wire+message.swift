@@ -279,6 +279,7 @@ extension WireWriter {
         optional(listUpdate.originSession.wire) { $0.session($1) }
         unsigned(listUpdate.listHash)
         list(listUpdate.notices) { writer, notice in notice.write(into: &writer) }
+        listUpdate.writeProfiles(into: &self)
     }
 
     mutating func subscription(_ subscription: Subscription) {
@@ -444,6 +445,7 @@ extension WireReader {
         listUpdate.originSession = try originSession()
         listUpdate.listHash = try unsigned()
         listUpdate.notices = try list { reader throws(DecodeError) in try RelationshipNotice(from: &reader) }
+        try listUpdate.readProfiles(from: &self)
         return listUpdate
     }
 
@@ -461,17 +463,6 @@ extension WireReader {
         let number = try unsigned()
         guard number <= max else { throw .tooLong(count: Int(clamping: number), limit: Int(max)) }
         return number
-    }
-
-    mutating func subscription() throws(DecodeError) -> Subscription {
-        let target = try user()
-        let type = try tag()
-        let subscribedAt = try time()
-        let expiresAt = try optional { reader throws(DecodeError) in try reader.time() }
-        let version = try version()
-        return Subscription(
-            target: target, subscribeType: type, subscribedAt: subscribedAt, expiresAt: expiresAt, version: version,
-            isRemoved: try flag())
     }
 
     /// Reads a validity, at most the longest that a call may request.

@@ -29,7 +29,7 @@ extension WireWriter {
         signed(value.customStatusExpiresAt)
         version(value.customStatusVersion)
         list(value.onlinePlatforms) { $0.text($1) }
-        tag(value.isRegistered ? 1 : 0)
+        value.writeFlags(into: &self)
         list(value.pushDevices) { writer, device in
             writer.text(device.platform)
             writer.text(device.deviceID)
@@ -139,7 +139,7 @@ extension WireReader {
         record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
         }
-        record.isRegistered = try flag()
+        try record.readFlags(from: &self)
         record.pushDevices = try list(countMax: PushDevice.countMax) { reader throws(DecodeError) in
             PushDevice(
                 platform: try reader.text(bytesMax: Limits.platformBytesMax), deviceID: try reader.text(bytesMax: Limits.deviceBytesMax),
@@ -158,5 +158,24 @@ extension WireReader {
         record.lastSeenTime = try time()
         record.knownSince = try time()
         return record
+    }
+}
+
+extension Record {
+    private static let registeredFlag: UInt8 = 1
+    private static let profileFlag: UInt8 = 2
+
+    /// Writes one byte, and the version of the profile if there is one.
+    fileprivate func writeFlags(into wire: inout WireWriter) {
+        let hasProfile = profileVersion > .zero
+        wire.tag((isRegistered ? Self.registeredFlag : 0) | (hasProfile ? Self.profileFlag : 0))
+        if hasProfile { wire.version(profileVersion) }
+    }
+
+    fileprivate mutating func readFlags(from wire: inout WireReader) throws(DecodeError) {
+        let flags = try wire.tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        isRegistered = flags & Self.registeredFlag != 0
+        if flags & Self.profileFlag != 0 { profileVersion = try wire.version() }
     }
 }

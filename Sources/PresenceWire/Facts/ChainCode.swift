@@ -67,8 +67,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
 public enum ChainResult: Hashable, Sendable {
     /// The command has taken effect.
     case done
-    /// The other user has a request to approve.
-    case pending
+    /// The other user, who has this nickname, has a request to approve.
+    case pending(nickname: String)
     /// Nothing was changed.
     case refused(ChainCode)
 }
@@ -172,8 +172,10 @@ public struct FriendQuery: Hashable, Sendable {
     public var cursor: String?
     /// 1 to ``limitMax``.
     public var limit: Int
+    /// Whether the answer has the friends' profiles. Then it has at most ``limitMax`` changes.
+    public var withProfile: Bool
 
-    public init(since: String? = nil, cursor: String? = nil, limit: Int = FriendQuery.limitMax) {
-        (self.since, self.cursor, self.limit) = (since, cursor, limit)
+    public init(since: String? = nil, cursor: String? = nil, limit: Int = FriendQuery.limitMax, withProfile: Bool = false) {
+        (self.since, self.cursor, self.limit, self.withProfile) = (since, cursor, limit, withProfile)
     }
 }

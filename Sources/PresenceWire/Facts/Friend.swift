@@ -31,6 +31,10 @@ public struct SentRequest: Hashable, Sendable {
     public var addSource = ""
     /// Whether an app's back end adds the friend, so that the user need not approve it.
     public var isForced = false
+    /// The nickname of the other user at the time of the request (P26), at most ``Limits/fieldBytesMax`` bytes.
+    ///
+    /// In a command it is that of the user who sends the request.
+    public var nickname = ""
     public var addTime: Milliseconds
 
     public init(addTime: Milliseconds) { self.addTime = addTime }
@@ -42,6 +46,8 @@ public struct ReceivedRequest: Hashable, Sendable {
     public var addWording = ""
     /// At most ``Limits/addSourceBytesMax`` bytes.
     public var addSource = ""
+    /// The nickname of the user who sent the request, at that time (P26). At most ``Limits/fieldBytesMax`` bytes.
+    public var nickname = ""
     public var addTime: Milliseconds
 
     public init(addTime: Milliseconds) { self.addTime = addTime }

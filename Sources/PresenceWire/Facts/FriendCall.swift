@@ -1,7 +1,11 @@
-/// A client's call about the caller's own lists of the relationship chain (P11, P21–P28, P32–P37).
+/// A client's call about the caller's own profile and lists of the relationship chain (P1, P5, P11, P21–P28, P32–P37).
 ///
 /// The caller's owner decides it alone: no other user's owner hears of it. A call that arrives twice has the same result.
 public enum FriendCall: Hashable, Sendable {
+    /// Reads the profile (P1).
+    case profile
+    /// Sets fields of the profile (P5).
+    case modifyProfile([Profile.Change])
     /// Reads a page of the blocklist: at most `limit` users after `cursor` (P31).
     case blocked(after: String?, limit: Int)
     /// Reads one page of friend requests (P21).
@@ -30,8 +34,10 @@ extension FriendCall {
     /// Whether the call changes lists. Its answer then waits for two disks.
     public var isChange: Bool {
         switch self {
-        case .blocked, .requests, .groups: false
-        case .deleteRequests, .readRequests, .modifyFriend, .createGroups, .deleteGroups, .renameGroup, .addToGroup, .removeFromGroup: true
+        case .profile, .blocked, .requests, .groups: false
+        case .modifyProfile, .deleteRequests, .readRequests, .modifyFriend, .createGroups, .deleteGroups, .renameGroup, .addToGroup,
+            .removeFromGroup:
+            true
         }
     }
 }

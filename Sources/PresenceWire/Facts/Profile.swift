@@ -9,6 +9,16 @@ public struct Profile: Hashable, Sendable {
         public var version: Version
     }
 
+    /// A field that a call sets (P5).
+    public struct Change: Hashable, Sendable {
+        /// A name of ``Standard``, or `Custom_` and the name of a ``CustomField``.
+        public let name: String
+        public let value: FieldValue
+
+        /// - Parameter value: must be one that the field can have: see ``Profile/problem(of:in:)``.
+        public init(name: String, value: FieldValue) { (self.name, self.value) = (name, value) }
+    }
+
     /// The fields that every profile has, by the names of the keys (P7).
     public enum Standard: String, CaseIterable, Sendable {
         case nick = "Nick"
@@ -26,6 +36,8 @@ public struct Profile: Hashable, Sendable {
 
     /// The prefix of the names of custom fields.
     public static let customPrefix = "Custom_"
+    /// Most fields of a profile.
+    public static let fieldsMax = Standard.allCases.count + Limits.customFieldsMax
     /// The values of ``Standard/allowType``.
     public static let allowTypes = ["ANY", "CONFIRM", "DENY"]
 
@@ -53,9 +65,26 @@ public struct Profile: Hashable, Sendable {
         }
     }
 
+    /// Sets the fields of a call.
+    public mutating func set(_ changes: [Change], at version: Version) {
+        for change in changes { set(change.name, to: change.value, at: version) }
+        dropOldest()
+    }
+
     /// Takes each field that is newer in another profile of the user.
     public mutating func merge(_ other: Profile) {
         for field in other.fields { set(field.name, to: field.value, at: field.version) }
+        dropOldest()
+    }
+
+    /// Drops the custom fields that were set the longest ago, beyond ``Limits/customFieldsMax``.
+    ///
+    /// The app may declare other fields than before, and two sides of a split may each have set other fields.
+    private mutating func dropOldest() {
+        let custom = fields.filter { Standard(rawValue: $0.name) == nil }
+        guard custom.count > Limits.customFieldsMax else { return }
+        let oldest = custom.sorted { ($0.version, $0.name) < ($1.version, $1.name) }.prefix(custom.count - Limits.customFieldsMax)
+        fields.removeAll { field in oldest.contains { $0.name == field.name } }
     }
 
     private func index(of name: String) -> Int {

@@ -23,6 +23,10 @@ public struct Record: Hashable, Sendable {
     ///
     /// It is a fact of its own: after a split the newer custom status wins, whichever record wins.
     public var customStatusVersion: Version
+    /// The version of the user's profile; ``Version/zero`` for a user who has set no field of it.
+    ///
+    /// It is a fact of the profile's row. The record carries it to the nodes that watch the user.
+    public var profileVersion = Version.zero
     /// The devices that keep the user ONLINE without a session, sorted by platform and device. Clients never receive them.
     public var pushDevices: [PushDevice] = []
     /// Whether the app has imported the user (`importUsers`). It never becomes false again.
@@ -108,7 +112,7 @@ public struct Record: Hashable, Sendable {
     /// Whether the record, whatever its version, equals that of a user without any write.
     public var isBlank: Bool {
         guard lastUpdateTime == 0, lastSeenTime == 0, statusType == .unlogined else { return false }
-        return customStatus.isEmpty && !hasEvents && !hasPrivacy && !isRegistered && pushDevices.isEmpty
+        return customStatus.isEmpty && !hasEvents && !hasPrivacy && !isRegistered && pushDevices.isEmpty && profileVersion == .zero
     }
 
     /// Removes the fields that the policy of the app hides from others (T8).

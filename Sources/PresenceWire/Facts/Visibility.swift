@@ -226,6 +226,8 @@ extension Record {
         guard let privacy, viewer != user else { return self }
         var shown = privacy.hiddenView(for: viewer) ?? self
         (shown.knownSince, shown.privacy) = (knownSince, nil)
+        // A user who hides the status does not hide the profile.
+        shown.profileVersion = profileVersion
         return shown
     }
 
@@ -266,7 +268,7 @@ extension Record {
     /// - Parameter policy: gives the grace and decides about the custom status (T11).
     public func hidden(at time: Version, _ wall: Milliseconds, by policy: Policy) -> Record {
         var hiddenView = self
-        (hiddenView.privacy, hiddenView.knownSince) = (nil, 0)
+        (hiddenView.privacy, hiddenView.knownSince, hiddenView.profileVersion) = (nil, 0, .zero)
         guard statusType == .online else { return hiddenView }
         hiddenView.version = time
         hiddenView.statusType = .offline

@@ -37,6 +37,8 @@ public enum Answer: Hashable, Sendable {
     case friendCalled(FriendCallResult)
     /// Answers `checkFriends` with those of its users for whom the answer is yes.
     case friendsChecked([UserID])
+    /// Answers `profiles`. If the profiles of all users are too long for one answer, the last users are left out, and are asked for again.
+    case profiles([AnsweredProfile])
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -60,6 +62,7 @@ private enum AnswerTag: UInt8 {
     case listed = 13
     case friendCalled = 16
     case friendsChecked = 17
+    case profiles = 18
 }
 
 extension WireWriter {
@@ -106,6 +109,9 @@ extension WireWriter {
         case .friendsChecked(let found):
             tag(AnswerTag.friendsChecked)
             users(found)
+        case .profiles(let profiles):
+            tag(AnswerTag.profiles)
+            list(profiles) { $1.write(into: &$0) }
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -149,7 +155,7 @@ extension WireReader {
         case .followers: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
         case .done: return .done
         case .subscriptions:
-            let page = try list { reader throws(DecodeError) in try reader.subscription() }
+            let page = try list { reader throws(DecodeError) in try Subscription(from: &reader) }
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
@@ -157,6 +163,7 @@ extension WireReader {
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
         case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
         case .friendsChecked: return .friendsChecked(try users())
+        case .profiles: return .profiles(try list { reader throws(DecodeError) in try AnsweredProfile(from: &reader) })
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

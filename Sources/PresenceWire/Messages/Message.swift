@@ -152,7 +152,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 17
+    public static let protocolVersion: UInt64 = 18
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.
@@ -313,6 +313,8 @@ public struct ListUpdate: Hashable, Sendable {
         public var since: Milliseconds
         /// The type of the subscription (R3); 0 for a friend without one (T28).
         public var subscribeType: UInt8
+        /// Whether the sessions receive the profile of the target, not its status.
+        public var isOfProfile: Bool { Subscription.isOfProfile(subscribeType) }
         /// The time at which the subscription ends by itself; nil for never.
         public var expiresAt: Milliseconds?
 
@@ -364,6 +366,12 @@ public struct ListUpdate: Hashable, Sendable {
     public var listHash: UInt64 = 0
     /// Events of the relationship chain for the sessions. A whole list has the newest state.
     public var notices: [RelationshipNotice] = []
+    /// The friends whose changed profiles the sessions are told (P43): all of them in a whole list, otherwise the new ones.
+    ///
+    /// Subscriptions to profiles (R3) are in `added`.
+    public var profiles: [UserID] = []
+    /// The users whose profiles the sessions do not follow any more, neither as friends nor by a subscription.
+    public var removedProfiles: [UserID] = []
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user
@@ -412,7 +420,12 @@ public struct Subscription: Hashable, Sendable {
     public static let friendOnlineStatus: UInt8 = 3
 
     public var target: UserID
-    /// The type (R3): ``onlineStatus`` or ``friendOnlineStatus``.
+    /// Whether subscriptions of a type are to profiles. Each of them is a ``ProfileSubscription``.
+    public static func isOfProfile(_ type: UInt8) -> Bool {
+        type == ProfileSubscription.profile || type == ProfileSubscription.friendProfile
+    }
+
+    /// The type (R3): ``onlineStatus`` or ``friendOnlineStatus``, or one of a ``ProfileSubscription``.
     public var subscribeType: UInt8
     public var subscribedAt: Milliseconds
     /// The time at which the subscription ends by itself; nil for never.

@@ -40,16 +40,20 @@ public enum OwnerOperation: Hashable, Sendable {
     case chain(ChainCall)
     /// Reads the user's friend list.
     case friends(FriendQuery)
-    /// Reads or changes the user's own lists of the relationship chain.
+    /// Reads or changes the user's own profile and lists of the relationship chain.
     case friendCall(FriendCall)
     /// Reads which users are friends.
     case checkFriends(FriendCheck)
+    /// Reads these users' profiles (P3).
+    case profiles([UserID])
 
     /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkFriends: false
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkFriends,
+            .profiles:
+            false
         case .friendCall(let call): call.isChange
         }
     }
@@ -76,6 +80,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .chain: if case .chained = answer { true } else { false }
         case .friendCall: if case .friendCalled = answer { true } else { false }
         case .checkFriends: if case .friendsChecked = answer { true } else { false }
+        case .profiles: if case .profiles = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         }
     }
@@ -124,6 +129,7 @@ private enum OperationTag: UInt8 {
     case friends = 17
     case friendCall = 24
     case checkFriends = 25
+    case profiles = 26
 }
 
 extension WireWriter {
@@ -188,6 +194,7 @@ extension WireWriter {
         case .friends(let query): tagged(.friends) { query.write(into: &$0) }
         case .friendCall(let call): tagged(.friendCall) { call.write(into: &$0) }
         case .checkFriends(let check): tagged(.checkFriends) { check.write(into: &$0) }
+        case .profiles(let users): tagged(.profiles) { $0.users(users) }
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)
@@ -242,6 +249,7 @@ extension WireReader {
         case .friends: return .friends(try friendQuery())
         case .friendCall: return .friendCall(try FriendCall(from: &self))
         case .checkFriends: return .checkFriends(try friendCheck())
+        case .profiles: return .profiles(try users())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

@@ -28,7 +28,7 @@ extension Request {
     /// The users that the request is about.
     public var subjects: [UserID] {
         switch operation {
-        case .records(let users, _), .checkFriends(.others(let users, _)): users
+        case .records(let users, _), .checkFriends(.others(let users, _)), .profiles(let users): users
         default: [user]
         }
     }
@@ -82,9 +82,9 @@ public struct Refusal: Hashable, Sendable {
     /// 70107: users must be registered, and these are not.
     public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
 
-    /// 31704: this type of subscription needs friends (R3), and these users are not friends of the caller.
+    /// 31704: types 3 and 4 of subscriptions need friends (R3), and these users are not friends of the caller.
     public static func noFriends(_ users: [UserID]) -> Refusal {
-        Refusal(code: 31704, detail: "subscribeType: 3 requires friends; not friends of the caller: \(names(users))")
+        Refusal(code: 31704, detail: "subscribeType: 3 and 4 require friends; not friends of the caller: \(names(users))")
     }
 
     /// 6017: each of these users has reached the follower limit (R6).

@@ -49,6 +49,10 @@ public struct ChainPolicy: Equatable, Sendable {
     public var remarkBytesMax = Int64(Limits.remarkBytesMax)
     /// Longest wording of a friend request in UTF-8 bytes, 0–120 (P12). Setting `friends.wordingBytes`.
     public var wordingBytesMax = Int64(Limits.wordingBytesMax)
+    /// Longest value of a field of a profile, in bytes, 1–500. Setting `profile.valueBytes`.
+    public var profileValueBytesMax = Int64(Limits.fieldBytesMax)
     /// The custom fields of friends (P11), sorted by name, at most ``Limits/customFieldsMax``. Setting `friends.customFields`.
     public var friendFields: [CustomFieldDeclaration] = []
+    /// The custom fields of profiles (P8), likewise. Setting `profile.customFields`.
+    public var profileFields: [CustomFieldDeclaration] = []
 }

@@ -214,6 +214,15 @@ extension Policy {
             The users who may add a user as a friend, unless the user's profile says it: `any`, `confirm` (the user approves each request) \
             or `deny`.
             """),
+        Setting(
+            "profile.valueBytes", \.chain.profileValueBytesMax, 1...Int64(Limits.fieldBytesMax),
+            "The longest value of a field of a profile, in bytes."),
+        Setting(
+            "profile.customFields", \.chain.profileFields,
+            """
+            The custom fields of profiles: each name with `integer`, `string` or `bytes`, for example `{"Blood": "integer"}`. \
+            `modifySelfProfile` sets such a field as `Custom_Blood`.
+            """),
         Setting("blockList.max", \.chain.blockListMax, 1...Int64(1_000), "Users on one blocklist. A further one is refused with 30013."),
         Setting("block.hidesStatus", \.chain.blockHidesStatus, "Whether users on a blocklist see their blocker OFFLINE."),
         Setting("chain.batchMax", \.chain.batchMax, 1...Int64(Limits.chainBatchMax), "Users in one call of the relationship chain."),

@@ -11,10 +11,20 @@ import Testing
     @Test("Pending users are taken sorted and once, and a newer record replaces the one that waits")
     mutating func pending() {
         expect([7, 2, 7, 5].map { backlog.postpone($0) } == [true, true, false, true])
-        backlog.checkInvariants(targets: [1, 2, 5, 7])
+        backlog.checkInvariants(targets: [1, 2, 5, 7], profiles: [])
         expect(backlog.hasPending && !backlog.isEmpty)
         expect(backlog.takePending() == [2, 5, 7])
         expect(!backlog.hasPending && backlog.isEmpty && backlog.takePending() == [])
+    }
+
+    @Test("Profile versions wait sorted and once, and hold the position back until they are told")
+    mutating func profiles() {
+        for user in [7, 2, 7] as [WatchIndex.UserIndex] { backlog.postponeProfile(of: user) }
+        backlog.checkInvariants(targets: [2], profiles: [7])
+        expect(backlog.profiles == [2, 7] && !backlog.isEmpty && backlog.isExpectingRecords && !backlog.hasPending)
+        backlog.drop(7)
+        expect(backlog.takeProfile(of: 7) && !backlog.takeProfile(of: 7) && !backlog.takeProfile(of: 3))
+        expect(backlog.takeProfile(of: 2) && backlog.isEmpty && !backlog.isExpectingRecords)
     }
 
     @Test("A first record ends the wait, and says what the client knew")

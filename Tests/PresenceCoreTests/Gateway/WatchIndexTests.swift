@@ -47,6 +47,25 @@ import Testing
         watches.checkInvariants()
     }
 
+    @Test("A user whose profile alone is followed stays, and the watcher that takes a position can stop as well")
+    mutating func profiles() {
+        let users = open("ann", "bob", "carl")
+        let dora = watches.insert(user("dora"))
+        expect(watches.followProfile(of: dora, by: 1) == .followed(isFirst: true))
+        expect(watches.followProfile(of: dora, by: 1) == .unchanged)
+        expect(watches.followProfile(of: dora, by: 0) == .followed(isFirst: false))
+        expect(watches.follow(dora, by: 2) == .followed(isFirst: false))
+        expect(watches.followProfile(of: users[0], by: 1) == .followed(isFirst: true))
+        expect(watches.profiles.targets(of: 1) == [users[0], dora] && watches.targets(of: 1) == [])
+        expect(watches.unfollow(dora, by: 2) && watches.removeUnused([dora]) == [])
+        watches.checkInvariants()
+        expect(watches.unfollowProfile(of: dora, by: 1) && watches.profiles.watchers(of: dora) == [0])
+        watches.checkInvariants()
+        expect(watches.unfollowProfile(of: dora, by: 0) && !watches.unfollowProfile(of: dora, by: 0))
+        expect(watches.removeUnused([dora]) == [user("dora")])
+        watches.checkInvariants()
+    }
+
     @Test("Only users without watchers and sessions are removed, and each is returned once")
     mutating func removeUnused() {
         let users = open("ann", "bob")

@@ -8,10 +8,11 @@ enum GetFriendList: ClientOperation {
             Schema.optional("seq", Schema.text(bytesMax: Limits.nameBytesMax, "The sequence of the list that the client holds.")),
             Schema.optional("cursor", Schema.text(bytesMax: Limits.nameBytesMax, "From the page before.")),
             Schema.optional("limit", Schema.integer(1...Int64(FriendQuery.limitMax), "Most friends of a page; default 100.")),
+            Schema.optional("withProfile", Schema.described(Schema.bool, "Whether each friend comes with the profile.")),
             Schema.asUser,
         ]),
         answer: Schema.object([
-            Schema.required("friendList", Schema.list(of: Schema.friend)),
+            Schema.required("friendList", Schema.list(of: Schema.listedFriend)),
             Schema.required("deleted", Schema.described(Schema.list(of: Schema.string), "Friends removed since seq.")),
             Schema.required(
                 "isFull",
@@ -25,7 +26,8 @@ enum GetFriendList: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let query = FriendQuery(
             since: try fields.text("seq", bytesMax: Limits.nameBytesMax), cursor: try fields.text("cursor", bytesMax: Limits.nameBytesMax),
-            limit: Int(try fields.integer("limit", in: 1...Int64(FriendQuery.limitMax)) ?? Int64(FriendQuery.limitMax)))
+            limit: Int(try fields.integer("limit", in: 1...Int64(FriendQuery.limitMax)) ?? Int64(FriendQuery.limitMax)),
+            withProfile: try fields.bool("withProfile") ?? false)
         return API.Parsed(call: .getFriendList(query), subject: subject, errors: [])
     }
 
@@ -45,7 +47,7 @@ extension OwnerRequest {
         let list = list(.friend, of: owner)
         let groups = friendGroups(of: owner)
         if let since = query.since, query.cursor == nil, case .rows(let changed) = list.changes(since: since, at: now.wall),
-            changed.count <= FriendQuery.changesMax
+            changed.count <= (query.withProfile ? FriendQuery.limitMax : FriendQuery.changesMax)
         {
             let answer = FriendListAnswer(list: list, user: id, groups: groups, entries: changed, isFull: false, hasMore: false)
             // A client that lacks more than one answer can carry reads the whole list.
@@ -100,7 +102,15 @@ private struct FriendListAnswer {
 
 extension Schema {
     /// A friend, as clients receive it (P10).
-    package static let friend = object([
+    package static let friend = object(friendFields)
+    /// The same in `getFriendList`.
+    static let listedFriend = object(
+        friendFields + [
+            sometimes(
+                "profile", described(reference("Profile"), "Only with withProfile. Absent if the friend's owner cannot be reached."))
+        ])
+
+    private static let friendFields = [
         required("userID", reference("UserID")), required("remark", string),
         required("groups", described(list(of: string), "The names of the friend's groups.")),
         required("addWording", string), required("addSource", string), required("addTime", time),
@@ -113,5 +123,5 @@ extension Schema {
                         "anyOf": [integer, string, object([required("base64", string)])]
                     ],
                 ], "The custom fields, by their names without \"Custom_\".")),
-    ])
+    ]
 }

@@ -108,7 +108,7 @@ extension Schema {
     /// A friend request in answers and events.
     package static let friendRequest = object([
         required("userID", reference("UserID")), required("addTime", time), required("addSource", string), required("addWording", string),
-        required("type", requestKind),
+        required("nickname", described(string, "The other user's nickname at the time of the request.")), required("type", requestKind),
     ])
     package static let requestKind = integer(1...2, "1: a received request. 2: a sent request.")
     package static let unreadCount = described(

@@ -59,7 +59,10 @@ extension JSONWriter {
                         json.member("subscribeType", Int64(subscription.subscribeType))
                         json.member("subscribedAt", subscription.subscribedAt)
                         if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
-                        if let record {
+                        guard let record else { return }
+                        if Subscription.isOfProfile(subscription.subscribeType) {
+                            json.member("profileVersion", record.profileVersion)
+                        } else {
                             json.key("userStatus")
                             json.userStatus(record)
                         }
@@ -74,15 +77,20 @@ extension JSONWriter {
 }
 
 extension OwnerRequest {
-    /// Returns a page of the list, or the entries of `only`.
+    /// Returns a page of the list, or the entries of `only`. Subscriptions to profiles follow those to statuses.
     func subscriptions(of owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.users[user].subscriptions
+        let hasProfiles = (type.map(Subscription.isOfProfile) ?? true) && owner.users[user].list(.profileSubscription).liveCount > 0
+        let profiles = hasProfiles ? owner.users[user].profileSubscriptions.entries.filter { $0.isOf(type) } : []
         if let only {
-            let found = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
+            let statuses = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
+            let found = statuses + profiles.filter { only.contains($0.target) }
             return .subscriptions(found, total: found.count)
         }
-        let total = type == nil ? subscriptions.liveCount : subscriptions.live.count { $0.isOf(type) }
-        return .subscriptions(subscriptions.page(of: type, offset: offset, limit: limit), total: total)
+        let count = type == nil ? subscriptions.liveCount : subscriptions.live.count { $0.isOf(type) }
+        var page = subscriptions.page(of: type, offset: offset, limit: limit)
+        page += profiles.dropFirst(max(offset - count, 0)).prefix(max(limit - page.count, 0))
+        return .subscriptions(page, total: count + profiles.count)
     }
 }

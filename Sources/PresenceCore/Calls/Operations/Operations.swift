@@ -10,7 +10,8 @@ extension API {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
-            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkFriends
+            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkFriends, getSelfProfile, getUsersProfile,
+            modifySelfProfile
 
         package var name: String { "\(self)" }
 
@@ -34,6 +35,9 @@ extension API {
             case .deleteBlackList: DeleteBlackList.self
             case .getBlackList: GetBlackList.self
             case .checkFriends: CheckFriends.self
+            case .getSelfProfile: GetSelfProfile.self
+            case .getUsersProfile: GetUsersProfile.self
+            case .modifySelfProfile: ModifySelfProfile.self
             case .getPendencyList: GetPendencyList.self
             case .deletePendency: DeletePendency.self
             case .pendencyReport: PendencyReport.self
@@ -94,10 +98,12 @@ public enum Call: Equatable, Sendable {
     case chain(ChainCall)
     /// Reads the caller's friend list.
     case getFriendList(FriendQuery)
-    /// Reads or changes the caller's own lists of the relationship chain.
+    /// Reads or changes the caller's own profile and lists of the relationship chain.
     case friendCall(FriendCall)
     /// Reads which of these users are friends of the caller; two-way, also which of them have the caller as a friend.
     case checkFriends([UserID], isTwoWay: Bool)
+    /// Reads the profiles of users (P3).
+    case getUsersProfile([UserID])
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -122,9 +128,12 @@ extension Call {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
             .getVisibility, .chain, .getFriendList, .friendCall, .checkFriends:
             true
-        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
+        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile: false
         }
     }
+
+    /// Whether the caller's owner only counts the call, and other owners answer it.
+    var gathersProfiles: Bool { if case .getUsersProfile = self { true } else { false } }
 }
 
 extension Calls {
@@ -155,6 +164,7 @@ extension Calls {
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .friendCall(let call): ask(.friendCall(call), of: caller, for: index, &cluster)
         case .checkFriends(let users, _): checkFriends(users, of: caller, for: index, &edge, &cluster)
+        case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
@@ -172,6 +182,8 @@ extension OwnerRequest {
             let event = PublishedEvent(
                 value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
             publish(event, seconds, on: &owner, into: &outbox)
+        case .subscribe(let targets, let seconds, let type, let session, _) where Subscription.isOfProfile(type):
+            subscribeProfiles(of: targets.map(\.user), seconds, type: type, by: session, on: &owner, into: &outbox)
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
             let subscribe = SubscribeRequest(request: request, seconds: seconds, type: type, session: session, now: now)
             switch subscribe.perform(targets, isCounted: isCounted, on: &owner, into: &outbox) {
@@ -188,6 +200,7 @@ extension OwnerRequest {
         case .friends(let query): answer(.listed(friends(query, of: owner)), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
         case .checkFriends(let check): answer(.friendsChecked(found(check, of: owner)), into: &outbox)
+        case .profiles(let users): answer(.profiles(profiles(of: users, at: owner)), into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
@@ -208,7 +221,8 @@ extension RateLimits.Kind {
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
         case .chain, .friends, .friendCall, .checkFriends(.own): self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .checkFriends(.others):
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .checkFriends(.others),
+            .profiles:
             return nil
         }
     }

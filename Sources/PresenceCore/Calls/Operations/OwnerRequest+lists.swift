@@ -1,12 +1,14 @@
 import PresenceWire
 
-/// The calls about lists that the user's owner decides alone (<doc:Architecture#Relationship-chain>).
+/// The calls about lists and the profile that the user's owner decides alone (<doc:Architecture#Relationship-chain>).
 extension OwnerRequest {
     /// Carries out a call about the user's own lists, and answers it.
     func perform(_ call: FriendCall, on owner: inout Owner, into outbox: inout Outbox) {
         // The rows of an attempt are newer than the call: see ``mayHaveWritten(_:)``.
         if call.isChange { _ = owner.accepts(request.begunAt, at: now) }
         switch call {
+        case .profile: answer(.friendCalled(FriendCallResult(json: profile(of: owner))), into: &outbox)
+        case .modifyProfile(let changes): finish(modifyProfile(changes, on: &owner, into: &outbox), into: &outbox)
         case .blocked(let cursor, let limit):
             answer(.friendCalled(FriendCallResult(json: blocked(after: cursor, limit: limit, of: owner))), into: &outbox)
         case .requests(let query): answer(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)

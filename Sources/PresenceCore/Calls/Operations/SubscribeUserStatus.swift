@@ -26,6 +26,9 @@ enum SubscribeUserStatus: ClientOperation {
         }
         let sync = try fields.bool("sync") ?? false
         let type = try fields.subscribeType() ?? Subscription.onlineStatus
+        guard !sync || !Subscription.isOfProfile(type) else {
+            throw .parameter("sync: a subscription to profiles has no statuses; getUsersProfile returns the profiles")
+        }
         var errors = found.errors
         let targets = found.users.filter { $0 != subject }
         if targets.count < found.users.count {
@@ -38,7 +41,9 @@ enum SubscribeUserStatus: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: errors, session: try fields.session())
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope {
+        if case .subscribeUserStatus(_, _, _, let type) = call, Subscription.isOfProfile(type) { .chain } else { .others }
+    }
 
     static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

@@ -49,6 +49,8 @@ extension OwnerRequest {
     func unsubscribe(
         _ targets: [UserID]?, of type: UInt8?, by session: OriginSession, on owner: inout Owner, into outbox: inout Outbox
     ) {
+        if type.map(Subscription.isOfProfile) ?? true { unsubscribeProfiles(of: targets, type, by: session, on: &owner, into: &outbox) }
+        guard type.map({ !Subscription.isOfProfile($0) }) ?? true else { return answerWhenStored(.done, into: &outbox) }
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
         let unknownAt = owner.listsMayBeIncomplete ? now.wall : nil

@@ -445,6 +445,9 @@ extension Owner {
             if isLate { markLate(change.kind, of: user, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
+        if changes.contains(where: { $0.kind == .friend && $0.fact == nil }) {
+            ProfileFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
+        }
         news?.tell(user, of: &self, into: &outbox)
     }
 }

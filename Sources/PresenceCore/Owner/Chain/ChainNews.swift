@@ -65,6 +65,11 @@ struct ChainNews {
         return notices
     }
 
+    /// The users about whom there is an event.
+    private func users(with event: RelationshipNotice.Event) -> [UserID] {
+        changes.filter { $0.event == event }.map { UserID($0.row.key, besides: $0.row.user) }
+    }
+
     private static func data(_ group: [Change], _ state: RelationshipState, _ groups: FriendGroups) -> [UInt8] {
         let event = group[0].event
         var json = JSONWriter(reserving: 128 + 160 * group.count)
@@ -121,6 +126,8 @@ extension ChainNews {
         guard !notices.isEmpty, owner.policies.policy(of: id).chain.isEnabled else { return }
         var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: [], removed: [])
         update.notices = notices
+        update.profiles = users(with: .friendsAdded)
+        update.removedProfiles = ProfileFollows(user: user).unfollowed(users(with: .friendsDeleted), by: owner)
         outbox.listUpdatesWhenStored += owner.users[user].sessionPeers.map { ($0, update) }
         owner.users.modify(user) { $0.unpublishedCount += 1 }
     }

@@ -9,14 +9,18 @@ struct ChainRules {
         let kind: Row.Kind
         let key: String
         let fact: (any RowFact)?
+        /// The time at which the fact ends by itself; nil for never.
+        var expiresAt: Milliseconds?
 
-        static func set(_ fact: some RowFact, _ key: String) -> Change { Change(kind: type(of: fact).kind, key: key, fact: fact) }
+        static func set(_ fact: some RowFact, _ key: String, until end: Milliseconds? = nil) -> Change {
+            Change(kind: type(of: fact).kind, key: key, fact: fact, expiresAt: end)
+        }
 
         /// A removal that finds nothing is written as well. It is newer than an addition that arrives late.
         static func remove(_ kind: Row.Kind, _ key: String) -> Change { Change(kind: kind, key: key, fact: nil) }
 
         func row(of user: UserID, version: Version) -> Row {
-            fact.map { Row($0, of: user, key: key, version: version) }
+            fact.map { Row($0, of: user, key: key, version: version, expiresAt: expiresAt) }
                 ?? Row(user: user, kind: kind, key: key, version: version, value: nil)
         }
     }
@@ -77,6 +81,9 @@ struct ChainRules {
         return sent.liveCount + openCount < policy.chain.pendencyMax
     }
 
+    /// The user's nickname; empty for a user who has not set one.
+    private var nickname: String { (fact("") as Profile?)?[Profile.Standard.nick.rawValue]?.text ?? "" }
+
     /// The users who may add this one.
     private var allowType: ChainPolicy.AllowType {
         let own = (fact("") as Profile?)?[Profile.Standard.allowType.rawValue]?.text
@@ -100,7 +107,7 @@ struct ChainRules {
             guard hasRoom(for: other) else { return .ended(.selfFull) }
             // Only the other user's owner knows whether the request must wait.
             guard request.isForced || hasRoomForRequest(to: other) else { return .ended(.requestsFull) }
-            request.addTime = time
+            (request.addTime, request.nickname) = (time, nickname)
             return .command(.add(request, isTwoWay: isTwoWay), [])
         case .unblock:
             return blocks(other) ? .local([.remove(.blocked, other)], .done) : .ended(isRetry ? .done : .notBlocked)
@@ -147,7 +154,9 @@ struct ChainRules {
         switch (command, result) {
         case (_, .refused(let code)): return (code, [])
         // The other side has the request at this version. Both sides have it, or a newer answer to it.
-        case (.add(let request, _), .pending): return (.pending, [.set(request, other)])
+        case (.add(var request, _), .pending(let nickname)):
+            request.nickname = nickname
+            return (.pending, [.set(request, other)])
         case (.add(let request, _), .done):
             let added: [Change] = isFriend(other) ? [] : [.set(Friend(request, at: time), other)]
             return (.done, added + Self.removals(ofRequestsOf: other))
@@ -196,8 +205,8 @@ struct ChainRules {
                 return (.refused(.requestsFull), [])
             }
             var received = ReceivedRequest(addTime: request.addTime)
-            (received.addWording, received.addSource) = (request.addWording, request.addSource)
-            return (.pending, [.set(received, other)])
+            (received.addWording, received.addSource, received.nickname) = (request.addWording, request.addSource, request.nickname)
+            return (.pending(nickname: nickname), [.set(received, other)])
         case .any, .confirm: break
         }
         guard isTwoWay else { return (.done, answered) }

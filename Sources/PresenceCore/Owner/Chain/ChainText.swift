@@ -32,10 +32,10 @@ extension JSONWriter {
     /// Writes a friend request as clients receive it. A row of a list was checked when it was stored.
     mutating func request(_ row: Row) {
         let kind = FriendRequestKind(row.kind)
-        let request: (addTime: Milliseconds, addSource: String, addWording: String)? =
+        let request: (addTime: Milliseconds, addSource: String, addWording: String, nickname: String)? =
             switch kind {
-            case .received: (try? ReceivedRequest(row)).map { ($0.addTime, $0.addSource, $0.addWording) }
-            case .sent: (try? SentRequest(row)).map { ($0.addTime, $0.addSource, $0.addWording) }
+            case .received: (try? ReceivedRequest(row)).map { ($0.addTime, $0.addSource, $0.addWording, $0.nickname) }
+            case .sent: (try? SentRequest(row)).map { ($0.addTime, $0.addSource, $0.addWording, $0.nickname) }
             }
         guard let request else { return }
         object { json in
@@ -43,6 +43,7 @@ extension JSONWriter {
             json.member("addTime", request.addTime)
             json.member("addSource", request.addSource)
             json.member("addWording", request.addWording)
+            json.member("nickname", request.nickname)
             json.member("type", Int64(kind.rawValue))
         }
     }

@@ -32,11 +32,13 @@ extension Owner {
         try row.checkListed()
         let held = users[user].list(row.kind).entry(for: row.key)
         if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
-            return try merge(profile: row, into: Row(held, of: row.user, .profile), of: user, at: now, into: &outbox)
+            return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, at: now, into: &outbox)
         }
         guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
         users.modifyLists(user) { _ = $0.merge(row) }
         outbox.rows.append(row)
+        if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox) }
+        ProfileFollows(user: user).repairLater(after: row, by: &self, at: now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
         guard !users[user].isReplica else { return true }
@@ -65,24 +67,5 @@ extension Owner {
         let expired = users.modifyLists(user) { $0.expireTombstones(at: now.wall, of: id) }
         counters.tombstonesForgotten += UInt64(expired.count)
         outbox.deletedRows += expired
-    }
-
-    /// Takes the newer fields of another copy of the profile.
-    ///
-    /// Two sides of a split may each have changed some of them. The result is then a new fact with its own version, because one version has
-    /// one content.
-    private mutating func merge(profile row: Row, into held: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError)
-        -> Bool
-    {
-        let (other, old) = (try Profile(row), try Profile(held))
-        var merged = old
-        merged.merge(other)
-        guard merged != old || row.version > held.version, accepts(row.version, at: now) else { return false }
-        let isNew = merged != other || row.version <= held.version
-        let kept = isNew ? Row(merged, of: row.user, key: "", version: clock.next(at: now.wall)) : row
-        users.modifyLists(user) { _ = $0.merge(kept) }
-        outbox.rows.append(kept)
-        if isNew, users[user].isReplica { outbox.rowsForOwners.append(kept) }
-        return true
     }
 }

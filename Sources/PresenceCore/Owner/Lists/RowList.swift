@@ -37,6 +37,8 @@ struct RowList {
     private(set) var liveCount = 0
     /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
     private(set) var expiresNext = Milliseconds.max
+    /// A time, by the wall clock, before which no row ends by itself; `.max` for never.
+    private(set) var endsNext = Milliseconds.max
     /// A hash of all rows, in whatever order they arrived.
     private(set) var hash: UInt64 = 0
 
@@ -69,6 +71,12 @@ struct RowList {
         let (index, isFound) = rows.find(key)
         return isFound && !rows.isRemoved(at: index)
     }
+
+    /// The keys of the rows that are not tombstones, sorted. The rows themselves are not read.
+    var liveKeys: [String] { (0..<rows.count).compactMap { rows.isRemoved(at: $0) ? nil : rows.key(at: $0) } }
+
+    /// The keys of the tombstones, sorted.
+    var removedKeys: [String] { (0..<rows.count).compactMap { rows.isRemoved(at: $0) ? rows.key(at: $0) : nil } }
 
     /// One page of the rows that are not tombstones, by key.
     ///
@@ -153,12 +161,20 @@ struct RowList {
             hash ^= rows.hash(at: index)
         }
         rows.write(entry, at: index, replaces: isFound)
-        if !entry.isRemoved { liveCount += 1 }
+        if !entry.isRemoved {
+            liveCount += 1
+            endsNext = min(endsNext, entry.expiresAt ?? .max)
+        }
         hash ^= rows.hash(at: index)
         noteExpiry(with: entry)
         version = max(version, entry.version)
         return true
     }
+
+    /// Computes ``endsNext`` again, after rows have ended.
+    mutating func updateEnds() { if endsNext < .max { endsNext = firstEnd } }
+
+    private var firstEnd: Milliseconds { entries.reduce(.max) { $1.isRemoved ? $0 : min($0, $1.expiresAt ?? .max) } }
 
     private mutating func noteExpiry(with entry: Entry) {
         // A tombstone that stayed because it was the newest change may expire now.
@@ -200,6 +216,7 @@ struct RowList {
         let live = entries.count { !$0.isRemoved }
         guard liveCount == live else { return "\(live) rows are not removed, \(liveCount) are counted" }
         let hash = (0..<rows.count).reduce(UInt64(0)) { $0 ^ rows.hash(at: $1) }
+        guard endsNext <= firstEnd else { return "the first row ends at \(firstEnd), before \(endsNext)" }
         guard self.hash == hash else { return "the hash of the list is \(self.hash), not \(hash)" }
         guard entries.allSatisfy({ $0.version <= version }) else { return "the list is older than a row: \(version)" }
         // The newest change of the list stays, even if it is a tombstone.

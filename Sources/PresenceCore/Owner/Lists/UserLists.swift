@@ -28,6 +28,9 @@ struct UserLists {
     /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
     var expiresNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.expiresNext) } }
 
+    /// A time, by the wall clock, before which no row of any list ends by itself; `.max` for never.
+    var endsNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.endsNext) } }
+
     /// A hash of all rows of all lists, in whatever order they arrived; 0 for no rows.
     var hash: UInt64 { elements.reduce(0) { $0 ^ StableHash.mix($1.list.hash, UInt64($1.kind.rawValue)) } }
 
@@ -59,6 +62,9 @@ struct UserLists {
         }
         return expired
     }
+
+    /// Computes ``endsNext`` again, after rows have ended.
+    mutating func updateEnds() { for index in elements.indices { elements[index].list.updateEnds() } }
 
     /// The first derived value of a list that does not match its rows, in words; nil for none. For simulations and tests.
     func brokenInvariant() -> String? {

@@ -1,0 +1,71 @@
+import PresenceWire
+
+/// The profiles that sessions follow: those of the user itself, of friends (P43), and of subscriptions (R3).
+///
+/// A session is told the version of a profile alone. The client fetches the profile if it needs it.
+extension Gateway {
+    /// Applies the part of a list that is about profiles.
+    mutating func applyProfiles(of list: ListUpdate, to session: SessionIndex) {
+        var subscribed: [UserID] = []
+        var followed: [UserIndex] = []
+        for target in list.added.filter(\.isOfProfile).map(\.target) + list.profiles {
+            let user = watches.insert(target)
+            if list.isWhole { followed.append(user) }
+            guard case .followed(let isFirst) = watches.followProfile(of: user, by: session) else { continue }
+            if isFirst { subscribed.append(target) }
+            // A new client fetches the profiles that it needs. One that resumes is told those that it may have missed.
+            if sessions[session].resume.isResumed, !sessions[session].isSynced { tellMissedProfile(of: user, to: session) }
+        }
+        if !subscribed.isEmpty { output.toNode.append(.subscribe(subscribed)) }
+        var removed = list.removedProfiles.compactMap { watches.index(of: $0) }
+        if list.isWhole, !list.mayBeIncomplete {
+            followed.sort()
+            removed = watches.profiles.targets(of: session).filter { !followed.containsSorted($0) }
+        }
+        for user in removed { unfollowProfile(of: user, by: session) }
+        release(removed)
+    }
+
+    mutating func unfollowProfile(of user: UserIndex, by session: SessionIndex) {
+        guard watches.unfollowProfile(of: user, by: session), sessions[session].backlog.takeProfile(of: user) else { return }
+        sessions[session].releasePosition()
+    }
+
+    /// Tells a client that resumes the version of a user's profile, if it may have missed it. Waits for the first record of the user.
+    private mutating func tellMissedProfile(of user: UserIndex, to session: SessionIndex) {
+        sessions[session].backlog.postponeProfile(of: user)
+        hold(session)
+        if watches.record(of: user) != nil, !sessions[session].isBlocked { pushPostponedProfile(of: user, to: session) }
+    }
+
+    /// Pushes the version of a changed profile to the sessions of the user, and to those that follow the profile (P43).
+    mutating func pushProfile(_ record: Record, of user: UserIndex) {
+        guard policies.policy(of: record.user).chain.isEnabled else { return }
+        relationships.note(profile: record.profileVersion, of: user)
+        var payload: Int32?
+        for session in openSessions(of: user) + watches.profiles.watchers(of: user) {
+            // A session without its list is told the version with the list.
+            guard sessions[session].hasList else { continue }
+            if sessions[session].isBlocked {
+                sessions[session].backlog.postponeProfile(of: user)
+            } else if sessions[session].takesSharedEvents {
+                let shared = payload ?? output.add(EventText.profileChanged(of: record.user, to: record.profileVersion, id: position))
+                payload = shared
+                pushShared(shared, to: session)
+            } else {
+                pushProfile(of: record, to: session)
+            }
+        }
+    }
+
+    /// Pushes the version of a profile that has waited, unless the client has resumed and knows it.
+    mutating func pushPostponedProfile(of user: UserIndex, to session: SessionIndex) {
+        guard sessions[session].backlog.takeProfile(of: user), let record = watches.record(of: user) else { return }
+        let isKnown = !sessions[session].isSynced && !Delivery.isProfileDue(record, resumingFrom: sessions[session].resume.floor)
+        if !isKnown { pushProfile(of: record, to: session) }
+    }
+
+    private mutating func pushProfile(of record: Record, to session: SessionIndex) {
+        push(EventText.profileChanged(of: record.user, to: record.profileVersion, id: position(of: session)), to: session)
+    }
+}

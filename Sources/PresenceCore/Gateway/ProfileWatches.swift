@@ -1,0 +1,80 @@
+import PresenceWire
+
+/// The users whose profiles the sessions of a gateway follow, indexed in both directions.
+///
+/// ``WatchIndex`` has the users that are followed for their statuses. Nothing here is read when a status changes. Orders depend only on the
+/// order of the calls.
+struct ProfileWatches {
+    typealias UserIndex = WatchIndex.UserIndex
+    typealias SessionIndex = Gateway.SessionIndex
+
+    private struct Target {
+        let user: UserIndex
+        /// The index of the session among the user's watchers.
+        var position: UInt32
+    }
+
+    /// By user: the sessions that follow the profile, in no particular order.
+    private var watchers: [[SessionIndex]] = []
+    /// By session; each list is sorted by user.
+    private var targets: [[Target]] = []
+
+    /// The sessions that follow the profile of a user.
+    func watchers(of user: UserIndex) -> [SessionIndex] { Int(user) < watchers.count ? watchers[Int(user)] : [] }
+
+    /// The users whose profiles a session follows, sorted.
+    func targets(of session: SessionIndex) -> [UserIndex] {
+        Int(session) < targets.count ? targets[Int(session)].map(\.user) : []
+    }
+
+    /// Has a session follow the profile of a user. Returns false if it does already.
+    mutating func follow(_ user: UserIndex, by session: SessionIndex) -> Bool {
+        while targets.count <= Int(session) { targets.append([]) }
+        while watchers.count <= Int(user) { watchers.append([]) }
+        let index = targetIndex(of: user, in: session)
+        if index < targets[Int(session)].count, targets[Int(session)][index].user == user { return false }
+        targets[Int(session)].insert(Target(user: user, position: UInt32(watchers[Int(user)].count)), at: index)
+        watchers[Int(user)].append(session)
+        return true
+    }
+
+    /// Has a session stop following the profile of a user. Returns false if it did not.
+    mutating func unfollow(_ user: UserIndex, by session: SessionIndex) -> Bool {
+        guard Int(session) < targets.count else { return false }
+        let index = targetIndex(of: user, in: session)
+        guard index < targets[Int(session)].count, targets[Int(session)][index].user == user else { return false }
+        let position = Int(targets[Int(session)].remove(at: index).position)
+        // The last watcher moves to the position that is free now.
+        let last = watchers[Int(user)].removeLast()
+        guard position < watchers[Int(user)].count else { return true }
+        watchers[Int(user)][position] = last
+        targets[Int(last)][targetIndex(of: user, in: last)].position = UInt32(position)
+        return true
+    }
+
+    /// The index at which `user` is, or would be, among the targets of a session.
+    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int {
+        targets[Int(session)].insertionIndex { $0.user < user }
+    }
+
+    // MARK: Invariants
+
+    /// Stops the process if the two directions of the index differ, or if a user is followed who is not here.
+    func checkInvariants(isLive: (UserIndex) -> Bool) {
+        var targetsCount = 0
+        for (session, targets) in targets.enumerated() {
+            var previous: UserIndex?
+            for target in targets {
+                precondition(previous.map { $0 < target.user } ?? true, "the profiles of session \(session) are not sorted")
+                previous = target.user
+                precondition(isLive(target.user), "session \(session) follows the profile of user \(target.user), which was removed")
+                let watchers = watchers(of: target.user)
+                let isListed = Int(target.position) < watchers.count && watchers[Int(target.position)] == SessionIndex(session)
+                precondition(isListed, "user \(target.user) does not have session \(session) at position \(target.position) of its profile")
+            }
+            targetsCount += targets.count
+        }
+        let watchersCount = watchers.reduce(0) { $0 + $1.count }
+        precondition(targetsCount == watchersCount, "\(targetsCount) profiles, but \(watchersCount) watchers of them")
+    }
+}

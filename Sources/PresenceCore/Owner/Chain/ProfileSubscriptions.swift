@@ -1,0 +1,150 @@
+import PresenceWire
+
+/// The subscriptions of one user to profiles (R3, types 2 and 4), from the rows of the user's list.
+struct ProfileSubscriptions {
+    /// The subscriptions in force, by target.
+    let entries: [Subscription]
+
+    init(_ list: RowList, of user: UserID) {
+        entries = list.entries.compactMap { entry in
+            (entry.fact(of: user) as ProfileSubscription?).map { fact in
+                Subscription(
+                    target: UserID(entry.key, besides: user), subscribeType: fact.subscribeType, subscribedAt: fact.subscribedAt,
+                    expiresAt: entry.expiresAt, version: entry.version)
+            }
+        }
+    }
+
+    /// The subscription to the profile of `target`.
+    func entry(for target: UserID) -> Subscription? {
+        let index = entries.insertionIndex { $0.target < target }
+        return index < entries.count && entries[index].target == target ? entries[index] : nil
+    }
+
+    /// The subscriptions, the earliest first.
+    var order: [Subscription] { entries.sorted { ($0.version, $0.target) < ($1.version, $1.target) } }
+}
+
+extension OwnedUser {
+    /// The subscriptions to profiles.
+    var profileSubscriptions: ProfileSubscriptions { ProfileSubscriptions(list(.profileSubscription), of: record.user) }
+
+    /// Whether the user has a subscription of the kind of `type` to a target.
+    func isSubscribed(to target: UserID, _ type: UInt8) -> Bool {
+        Subscription.isOfProfile(type)
+            ? list(.profileSubscription).contains(String(target.id)) : subscriptions.entry(for: target) != nil
+    }
+}
+
+/// The profiles that the sessions of one user follow: those of its friends (P43), and those of its subscriptions (R3).
+struct ProfileFollows {
+    let user: Owner.Index
+
+    // MARK: Lists for the gateways
+
+    /// Adds all followed profiles to a whole list.
+    func add(to list: inout ListUpdate, of owner: borrowing Owner) {
+        list.added += owner.users[user].profileSubscriptions.entries.map {
+            ListUpdate.Followed(
+                target: $0.target, delivered: .nothing, since: $0.version.milliseconds, subscribeType: $0.subscribeType,
+                expiresAt: $0.expiresAt)
+        }
+        let friends = owner.users[user].list(.friend)
+        list.profiles = friends.liveKeys.map { UserID($0, besides: list.user) }
+        guard list.mayBeIncomplete else { return }
+        let removed = friends.removedKeys + owner.users[user].list(.profileSubscription).removedKeys
+        let keys = Set(removed).subtracting([Row.lateMark]).sorted()
+        list.removedProfiles = unfollowed(keys.map { UserID($0, besides: list.user) }, by: owner)
+    }
+
+    /// A change of the subscriptions for the gateways.
+    ///
+    /// - Parameter origin: the calling session; nil for a change that no call made.
+    func change(
+        added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?, of owner: borrowing Owner
+    ) -> ListUpdate {
+        let id = owner.users.user(at: user)
+        var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: added, removed: [])
+        update.removedProfiles = unfollowed(removed.map(\.target), by: owner)
+        update.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
+        if let origin { owner.name(origin, in: &update, of: user) }
+        return update
+    }
+
+    /// Leaves out of a change that waited for the disk what does not hold any more.
+    func release(_ update: inout ListUpdate, of owner: borrowing Owner) {
+        guard !update.profiles.isEmpty || !update.removedProfiles.isEmpty else { return }
+        let friends = owner.users[user].list(.friend)
+        update.profiles.removeAll { !friends.contains(String($0.id)) }
+        update.removedProfiles = unfollowed(update.removedProfiles, by: owner)
+    }
+
+    /// Those of the users whose profiles the sessions do not follow: they are not friends, and there is no subscription.
+    func unfollowed(_ targets: [UserID], by owner: borrowing Owner) -> [UserID] {
+        let (friends, subscriptions) = (owner.users[user].list(.friend), owner.users[user].list(.profileSubscription))
+        return targets.filter { !friends.contains(String($0.id)) && !subscriptions.contains(String($0.id)) }
+    }
+
+    // MARK: Ends of subscriptions
+
+    /// Ends subscriptions: writes the tombstones, and sends the change to the sessions.
+    ///
+    /// - Parameters:
+    ///   - origin: the calling session; nil for a change that no call made.
+    ///   - hasExpired: whether they have expired and the sessions receive a notice.
+    func drop(
+        _ ended: [Subscription], by origin: OriginSession? = nil, hasExpired: Bool = false, of owner: inout Owner, at now: Now,
+        into outbox: inout Outbox
+    ) {
+        guard !ended.isEmpty else { return }
+        let changes = ended.map { ChainRules.Change.remove(.profileSubscription, String($0.target.id)) }
+        owner.write(changes, of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &outbox)
+        var update = change(added: [], removed: ended, by: origin, of: owner)
+        update.hasExpired = hasExpired
+        owner.users.modify(user) { $0.listHash = update.listHash(after: $0.listHash) }
+        for peer in owner.users[user].sessionPeers { outbox.send(.listUpdate(update), to: peer) }
+    }
+
+    /// Ends the subscriptions that have expired.
+    func expire(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard owner.users[user].lists.endsNext <= now.wall else { return }
+        let expired = owner.users[user].profileSubscriptions.entries.filter { $0.expiresAt ?? .max <= now.wall }
+        let notifies = owner.policies.policy(of: owner.users.user(at: user)).notifiesExpiry
+        drop(expired, hasExpired: notifies, of: &owner, at: now, into: &outbox)
+        owner.users.modifyLists(user) { $0.updateEnds() }
+    }
+
+    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more.
+    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        drop(owner.users[user].profilesOfNonFriends, of: &owner, at: now, into: &outbox)
+    }
+
+    // MARK: Repair
+
+    /// Schedules a repair after a row from another node: two sides of a split may each have known a part of the lists.
+    func repairLater(after row: Row, by owner: inout Owner, at now: Now) {
+        guard row.kind == .profileSubscription || row.kind == .friend, !owner.users[user].isReplica else { return }
+        let isBeyondQuota = owner.users[user].list(.profileSubscription).liveCount > owner.subscriptionsMax(of: user)
+        guard isBeyondQuota || !owner.users[user].profilesOfNonFriends.isEmpty else { return }
+        let due = now.instant + owner.settings.takeoverTimeout
+        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+    }
+
+    /// Removes the subscriptions that may not be in the list.
+    func repair(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        endNonFriends(by: &owner, at: now, into: &outbox)
+        let surplus = owner.users[user].list(.profileSubscription).liveCount - owner.subscriptionsMax(of: user)
+        guard surplus > 0 else { return }
+        drop(Array(owner.users[user].profileSubscriptions.order.prefix(surplus)), of: &owner, at: now, into: &outbox)
+    }
+}
+
+extension OwnedUser {
+    fileprivate var profilesOfNonFriends: [Subscription] {
+        guard list(.profileSubscription).liveCount > 0 else { return [] }
+        let friends = list(.friend)
+        return profileSubscriptions.entries.filter {
+            $0.subscribeType == ProfileSubscription.friendProfile && !friends.contains(String($0.target.id))
+        }
+    }
+}

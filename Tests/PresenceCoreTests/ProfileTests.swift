@@ -1,0 +1,235 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Profiles on three nodes (P1–P8): read, changed, and kept. Ann and ben have different owners.
+@Suite struct ProfileTests {
+    var cluster = TestCluster(nodes: 3)
+    let ann: String
+    let ben: String
+
+    init() {
+        ann = cluster.user(ownedBy: 0)
+        ben = cluster.user(ownedBy: 1)
+        set(#"{"rate.chain":false}"#)
+    }
+
+    private mutating func set(_ settings: String) {
+        cluster.call(.setAppPolicy(Array(#"{"settings":\#(settings)}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private mutating func perform(_ call: FriendCall, by name: String, on node: Int) throws -> JSONValue? {
+        cluster.call(.friendCall(call), by: name, on: node)
+        cluster.advance(.milliseconds(50))
+        guard case .friendCalled(let result) = cluster.lastAnswer(on: node) else { return nil }
+        return try JSONReader.read(result.json)
+    }
+
+    @discardableResult
+    private mutating func modify(_ values: [(String, FieldValue)], by name: String, on node: Int = 2) throws -> JSONValue? {
+        try perform(.modifyProfile(values.map { Profile.Change(name: $0.0, value: $0.1) }), by: name, on: node)
+    }
+
+    /// The profiles of users as a node answers them; nil for a user whose owner does not answer.
+    private mutating func profiles(_ names: [String], on node: Int = 2) throws -> [JSONValue?]? {
+        cluster.call(.getUsersProfile(names.map(user)), by: ann, on: node)
+        cluster.advance(.milliseconds(50))
+        guard case .profiles(let profiles, _) = cluster.lastAnswer(on: node) else { return nil }
+        return try profiles.map { profile in try profile.map { try JSONReader.read($0.json) } }
+    }
+
+    private func isKnown(on node: Int = 2) -> [Bool?] {
+        guard case .profiles(let profiles, _) = cluster.lastAnswer(on: node) else { return [] }
+        return profiles.map { $0?.isKnown }
+    }
+
+    private mutating func friendList(_ query: FriendQuery, by name: String, on node: Int = 2) throws -> JSONValue? {
+        cluster.call(.getFriendList(query), by: name, on: node)
+        cluster.advance(.milliseconds(50))
+        guard case .listed(let json) = cluster.lastAnswer(on: node) else { return nil }
+        return try JSONReader.read(json)
+    }
+
+    private mutating func add(_ target: String, by name: String) {
+        cluster.call(.chain(.add(user(target), SentRequest(addTime: 0), isTwoWay: true)), by: name, on: 2)
+        cluster.advance(.milliseconds(100))
+    }
+
+    @Test("A profile has the fields that were set and empty ones, whichever node is asked (P1, P2, P5)") mutating func fields() throws {
+        let answer = try modify(
+            [
+                ("Nick", .text("Ann")), ("AllowType", .text("DENY")), ("Gender", .integer(2)), ("Birthday", .integer(4_294_967_295)),
+                ("SelfSignature", .bytes([0xC3, 0x28])), ("Custom_Blood", .integer(-1)), ("Custom_Gone", .text("")),
+            ], by: ann)
+        for node in 0..<3 {
+            let profile = try perform(.profile, by: ann, on: node)
+            #expect(profile == answer)
+            #expect(try profiles([ann], on: node)?.first == profile)
+            #expect(profile?["userID"]?.textValue == ann && profile?["nick"]?.textValue == "Ann")
+            #expect(profile?["allowType"]?.textValue == "DENY")
+            #expect(profile?["gender"]?.number == 2 && profile?["birthday"]?.number == 4_294_967_295)
+            #expect(profile?["selfSignature"]?["base64"]?.textValue == "wyg=")
+            #expect(profile?["custom"] == .object([.init(name: "Blood", value: .integer(-1))]))
+            #expect(profile?["faceURL"]?.textValue == "" && profile?["location"]?.textValue == "")
+            #expect(["language", "level", "role"].allSatisfy { profile?[$0]?.number == 0 })
+        }
+    }
+
+    @Test("A user without a profile has an empty one, with the allowType of the app") mutating func empty() throws {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        let profile = try perform(.profile, by: "nobody", on: 1)
+        #expect(profile?["allowType"]?.textValue == "CONFIRM" && profile?["nick"]?.textValue == "")
+        #expect(profile?["version"]?.textValue == Version.zero.text)
+    }
+
+    @Test("Fields that a call does not name keep their values, and a call that sets nothing new moves no version")
+    mutating func unchanged() throws {
+        let first = try modify([("Nick", .text("Ann")), ("Level", .integer(3))], by: ann)
+        let same = try modify([("Nick", .text("Ann"))], by: ann)
+        #expect(same == first)
+        let second = try modify([("Nick", .text("Annie"))], by: ann)
+        #expect(second?["nick"]?.textValue == "Annie" && second?["level"]?.number == 3)
+        #expect(second?["version"] != first?["version"])
+        #expect(second?["version"]?.textValue == cluster.record(of: ann).profileVersion.text)
+    }
+
+    @Test("A change is answered when two disks have it, and a change of one disk alone is written again") mutating func durable() throws {
+        cluster.fullDisks = [1, 2]
+        #expect(try modify([("Nick", .text("Ann"))], by: ann) == nil)
+        cluster.fullDisks = []
+        cluster.advance(.seconds(1))
+        let answer = try modify([("Nick", .text("Ann"))], by: ann)
+        #expect(answer?["nick"]?.textValue == "Ann")
+        cluster.kill(0)
+        cluster.advance(.seconds(8))
+        #expect(try perform(.profile, by: ann, on: 1) == answer)
+    }
+
+    @Test("A profile outlives its owner, and the record of the next owner names its version") mutating func owners() throws {
+        cluster.login(ann, on: 1)
+        let answer = try modify([("Nick", .text("Ann"))], by: ann)
+        cluster.kill(0)
+        cluster.advance(.seconds(8))
+        for node in 1..<3 { #expect(try profiles([ann], on: node)?.first == answer) }
+        #expect(cluster.record(of: ann).profileVersion.text == answer?["version"]?.textValue)
+        #expect(cluster.record(of: ann).statusType == .online)
+    }
+
+    @Test("A profile and its version outlive a restart of all nodes") mutating func restart() throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.call(.friendCall(.modifyProfile([.init(name: "Nick", value: .text("Ann"))])), by: ann, on: 0)
+        let version = cluster.record(of: ann).profileVersion
+        #expect(version > .zero)
+        cluster.kill(0)
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        #expect(cluster.record(of: ann).profileVersion == version)
+        guard case .friendCalled(let result) = cluster.call(.friendCall(.profile), by: ann, on: 0) else {
+            Issue.record("no profile")
+            return
+        }
+        #expect(try JSONReader.read(result.json)["nick"]?.textValue == "Ann")
+    }
+
+    @Test("Profiles of several users come from their owners in the order of the call; an owner that is gone has none (P3)")
+    mutating func several() throws {
+        let names = [ben, ann, cluster.user(ownedBy: 2), cluster.user(ownedBy: 1, number: 1)]
+        for name in names { try modify([("Nick", .text("I am \(name)"))], by: name) }
+        for node in 0..<3 {
+            #expect(try profiles(names, on: node)?.map { $0?["nick"]?.textValue } == names.map { "I am \($0)" })
+        }
+        cluster.kill(1)
+        cluster.call(.getUsersProfile(names.map(user)), by: ann, on: 2)
+        cluster.advance(.seconds(8))
+        #expect(try profiles(names)?.map { $0?["nick"]?.textValue } == names.map { "I am \($0)" })
+    }
+
+    @Test("Users who were not imported, never logged in and have no profile are unknown") mutating func unknown() throws {
+        cluster.login(ben, on: 0)
+        let named = cluster.user(ownedBy: 2)
+        try modify([("Nick", .text("C"))], by: named)
+        _ = try profiles([ben, named, "zoe"])
+        #expect(isKnown() == [true, true, false])
+    }
+
+    @Test("Profiles that are too long for one answer are asked for again") mutating func long() throws {
+        let names = (0..<12).map { cluster.user(ownedBy: 0, number: $0) }
+        // Each byte takes six bytes of JSON.
+        let value = FieldValue.bytes(Array(repeating: 1, count: Limits.fieldBytesMax))
+        let fields = ["Nick", "FaceUrl", "Location", "SelfSignature"] + (0..<20).map { "Custom_F\($0)" }
+        for name in names { try modify(fields.map { ($0, value) }, by: name, on: 0) }
+        cluster.heard = []
+        let found = try profiles(names, on: 1)
+        #expect(found?.map { $0?["userID"]?.textValue } == names && found?.allSatisfy { $0?["nick"]?.textValue.count == 500 } == true)
+        let answers = cluster.heard!.filter { if case .answer(_, .profiles) = $0.message { true } else { false } }
+        #expect(answers.count > 1)
+    }
+
+    @Test("The custom fields that were set the longest ago go, if the app declares others") mutating func custom() throws {
+        for number in 0..<25 { try modify([("Custom_F\(number)", .integer(1))], by: ann) }
+        guard case .object(let fields) = try perform(.profile, by: ann, on: 1)?["custom"] else {
+            Issue.record("no custom fields")
+            return
+        }
+        #expect(Set(fields.map(\.name)) == Set((5..<25).map { "F\($0)" }))
+    }
+
+    @Test("Fields that two sides of a split changed are merged, and the record names the merged version", arguments: [0, 1])
+    mutating func merged(node: Int) throws {
+        try modify([("Nick", .text("Ann"))], by: ann)
+        let before = cluster.record(of: ann).profileVersion
+        let version = Version(milliseconds: cluster.now.wall - 1, counter: 0, node: 9)
+        var other = Profile()
+        other.set("Level", to: .integer(4), at: version)
+        let row = Row(other, of: user(ann), key: "", version: version)
+        cluster.processes[node].node.machines.onReplicate([row], ticket: nil, from: 0, at: cluster.now)
+        cluster.processes[node].node.run(at: cluster.now)
+        cluster.settle()
+        cluster.advance(.seconds(20), step: .milliseconds(500))
+        let profile = try perform(.profile, by: ann, on: 2)
+        #expect(profile?["nick"]?.textValue == "Ann" && profile?["level"]?.number == 4)
+        #expect(cluster.record(of: ann).profileVersion > before)
+        #expect(cluster.record(of: ann).profileVersion.text == profile?["version"]?.textValue)
+    }
+
+    @Test("The allowType of a user decides about friend requests (P7)") mutating func allowType() throws {
+        try modify([("AllowType", .text("DENY"))], by: ben)
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 2)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.lastAnswer(on: 2) == .chained([ChainOutcome(user: user(ben), code: .forbidden)]))
+    }
+
+    // MARK: With friends
+
+    @Test("A page of friends, and the changes since a sequence, come with their profiles") mutating func friends() throws {
+        for name in [ben, cluster.user(ownedBy: 2)] {
+            try modify([("Nick", .text("I am \(name)"))], by: name)
+            add(name, by: ann)
+        }
+        let list = try friendList(FriendQuery(withProfile: true), by: ann)
+        let nicks = list?["friendList"]?.elements.map { $0["profile"]?["nick"]?.textValue ?? "" }
+        #expect(nicks?.count == 2 && nicks == list?["friendList"]?.elements.map { "I am \($0["userID"]!.textValue)" })
+        #expect(list?["total"]?.number == 2 && list?["isFull"] == .bool(true))
+        let sequence = try #require(list?["seq"]?.textValue)
+        let other = cluster.user(ownedBy: 2, number: 1)
+        add(other, by: ann)
+        let changes = try friendList(FriendQuery(since: sequence, withProfile: true), by: ann)
+        #expect(changes?["friendList"]?.elements.map { $0["profile"]?["userID"]?.textValue } == [other])
+        #expect(try friendList(FriendQuery(), by: ann)?["friendList"]?.elements.allSatisfy { $0["profile"] == nil } == true)
+        #expect(try friendList(FriendQuery(withProfile: true), by: "nobody")?["friendList"]?.elements == [])
+    }
+
+    @Test("Requests have the other user's nickname at their time, on both sides (P26)") mutating func nicknames() throws {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        try modify([("Nick", .text("Ann"))], by: ann)
+        try modify([("Nick", .text("Ben"))], by: ben)
+        add(ben, by: ann)
+        try modify([("Nick", .text("Anna"))], by: ann)
+        for (name, nickname, type) in [(ann, "Ben", Int64(2)), (ben, "Ann", 1)] {
+            let item = try perform(.requests(RequestQuery()), by: name, on: 2)?["pendencyList"]?.elements.first
+            #expect(item?["nickname"]?.textValue == nickname && item?["type"]?.number == type)
+        }
+    }
+}
