@@ -93,6 +93,7 @@ extension ConformanceTests {
             let devices = [try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web")]
             let (friend, stranger) = (try await app.login("ben", node: 2), try await app.login("cid", node: 1))
             _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "cid", node: 1)
+            try await stranger.status(of: "ann") { _ in true }
             _ = try await app.call("addFriend", #"{"userID":"ben"}"#, node: 1)
             try await friend.until("ann is a friend") { events in events.contains { $0.name == "onFriendListAdded" } }
             let version = try await modify(#"{"Nick":"Ann"}"#, in: app, node: 2)["profile"]["version"]?.text

@@ -201,6 +201,84 @@ import Testing
         #expect(cluster.lastAnswer(on: 2) == .chained([ChainOutcome(user: user(ben), code: .forbidden)]))
     }
 
+    // MARK: Calls
+
+    private func parse(_ operation: API.Operation, _ body: String, _ settings: String = "{}") throws -> API.Parsed {
+        let app = try AppPolicy(try JSONReader.read(Array(#"{"settings":\#(settings)}"#.utf8)))
+        let caller = Caller(user: user("ann"), isAdmin: false, expiresAt: .max)
+        return try Array(body.utf8).withUnsafeBufferPointer { body in
+            try API.parse(operation, body: body, caller: caller, policy: app.policy)
+        }
+    }
+
+    @Test("A call sets standard and declared fields; a field that is null stays as it is") func values() throws {
+        let body = #"{"values":{"Nick":"Ann","Level":3.0,"Role":null,"SelfSignature":{"base64":"wyg="},"Custom_Raw":"x","Custom_Blood":2}}"#
+        let settings = #"{"profile.customFields":{"Blood":"integer","Raw":"bytes"}}"#
+        let expected: [Profile.Change] = [
+            .init(name: "Nick", value: .text("Ann")), .init(name: "Level", value: .integer(3)),
+            .init(name: "SelfSignature", value: .bytes([0xC3, 0x28])), .init(name: "Custom_Raw", value: .text("x")),
+            .init(name: "Custom_Blood", value: .integer(2)),
+        ]
+        #expect(try parse(.modifySelfProfile, body, settings).call == .friendCall(.modifyProfile(expected)))
+    }
+
+    @Test(
+        "A key, a type or a value that a profile cannot have is refused with 6017 and the name of the field",
+        arguments: [
+            ("Name", #""x""#), ("nick", #""x""#), ("Custom_", "1"), ("Custom_Team", "null"), ("Custom_Blood", #""x""#),
+            ("Custom_Blood", "1.5"),
+            ("Nick", "5"), ("Nick", #"{"base64":"wyg="}"#), ("FaceUrl", "[]"), ("AllowType", #""any""#), ("Gender", "3"), ("Gender", "1.5"),
+            ("Birthday", "-1"), ("Level", "4294967296"), ("Role", #""1""#), ("Language", "true"), ("Location", "7"),
+            ("SelfSignature", #"{"base64":"x"}"#), ("SelfSignature", #"{"base64":"wyg=","more":1}"#),
+            ("Nick", "\"\(String(repeating: "x", count: 101))\""),
+        ])
+    func refusals(name: String, value: String) {
+        let settings = #"{"profile.valueBytes":100,"profile.customFields":{"Blood":"integer"}}"#
+        let body = #"{"values":{"\#(name == "Role" ? "Level" : "Role")":1,"\#(name)":\#(value)}}"#
+        let error = #expect(throws: Problem.self) { try parse(.modifySelfProfile, body, settings) }
+        #expect(error?.code == 6017 && error?.detail.hasPrefix("values.\(name): ") == true, "\(error?.detail ?? "accepted")")
+    }
+
+    @Test("Values have the length that the app allows; calls name 1 to 100 users, and need the relationship chain")
+    func limits() throws {
+        let text = { (count: Int) in #"{"values":{"Nick":"\#(String(repeating: "x", count: count))"}}"# }
+        #expect(throws: Never.self) { try parse(.modifySelfProfile, text(500)) }
+        #expect(throws: Problem.self) { try parse(.modifySelfProfile, text(501)) }
+        #expect(throws: Problem.self) { try parse(.modifySelfProfile, #"{"values":[]}"#) }
+        let users = { (count: Int) in #"{"userIDs":[\#((0..<count).map { "\"u\($0)\"" }.joined(separator: ","))]}"# }
+        #expect(try parse(.getUsersProfile, users(100)).call == .getUsersProfile((0..<100).map { user("u\($0)") }))
+        for count in [0, 101] { #expect(throws: Problem.self) { try parse(.getUsersProfile, users(count)) } }
+        for operation in [API.Operation.getSelfProfile, .getUsersProfile, .modifySelfProfile] {
+            let body = operation == .getUsersProfile ? users(1) : text(1)
+            let error = #expect(throws: Problem.self) { try parse(operation, body, #"{"chain.enabled":false}"#) }
+            #expect(error?.code == 72001)
+        }
+        let error = #expect(throws: Problem.self) {
+            try parse(.subscribeUserStatus, #"{"userIDs":["ben"],"subscribeType":4,"sync":true}"#)
+        }
+        #expect(error?.code == 6017 && error?.detail.hasPrefix("sync: ") == true)
+    }
+
+    @Test("Unknown users are named, also where the owner of another cannot be reached") func answer() throws {
+        let users = ["ann", "ben", "cid", "zoe"].map(user)
+        let profiles = users.enumerated().map { number, user in
+            number == 2 ? nil : AnsweredProfile(user: user, isKnown: number == 1, json: Array(#"{"userID":"\#(user.id)"}"#.utf8))
+        }
+        var policy = Policy()
+        policy.mustBeRegistered = true
+        var json = JSONWriter()
+        try API.write(.profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: policy, into: &json)
+        let answer = try JSONReader.read(json.bytes)
+        #expect(answer["profileList"]?.elements.map { $0["userID"]?.textValue } == ["ann", "ben"])
+        let errors = answer["errorUserList"]?.elements.map { "\($0["userID"]!.textValue) \($0["code"]!.number)" }
+        #expect(errors == ["zoe 70107", "cid 50001"])
+        policy.errorShape = .wholeCall
+        let error = #expect(throws: Problem.self) {
+            try API.write(.profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: policy, into: &json)
+        }
+        #expect(error?.code == 70107)
+    }
+
     // MARK: With friends
 
     @Test("A page of friends, and the changes since a sequence, come with their profiles") mutating func friends() throws {

@@ -160,7 +160,7 @@ import Testing
 
     @Test("Only calls that change something wait for two disks") func durability() {
         let reads = Self.calls.filter { !OwnerOperation.friendCall($0).isDurable }
-        #expect(reads.count == 5)
+        #expect(reads.count == 6)
         #expect(OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .friendCalled(FriendCallResult())))
         #expect(!OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .done))
     }

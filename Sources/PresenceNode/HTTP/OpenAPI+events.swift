@@ -150,7 +150,9 @@ extension OpenAPI {
     private static let unreadCount = Schema.required("unreadCnt", Schema.unreadCount)
     private static let userIDs = Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))
 
-    /// The events of the relationship chain (P38–P43). Every device of a user receives them, those of lists after the change is on two disks.
+    /// The events of the relationship chain (P38–P43). Every device of a user receives them.
+    ///
+    /// Those about lists come after the change is on two disks.
     private static let relationshipEvents: [StreamEvent] = [
         StreamEvent(
             name: "onRelationshipState",
