@@ -296,8 +296,8 @@ public struct Gateway: ~Copyable {
         // A session without a list did not make the call that is answered.
         let isOfList = list.isWhole || !sessions[session].hasList
         let isAsker = list.originSession == .unknown || list.originSession == .session(sessions[session].id)
-        let added = list.added.compactMap { followed -> (user: UserIndex, knowledge: Backlog.Knowledge)? in
-            if followed.isOfProfile { return nil }
+        let statuses = list.added.contains(where: \.isOfProfile) ? list.added.filter { !$0.isOfProfile } : list.added
+        let added = statuses.map { followed -> (user: UserIndex, knowledge: Backlog.Knowledge) in
             let knowledge =
                 isOfList
                 ? Delivery.knowledge(of: followed, resumingFrom: floor, isWhole: list.isWhole)

@@ -44,6 +44,7 @@ struct ProfileFollows {
 
     /// Adds all followed profiles to a whole list.
     func add(to list: inout ListUpdate, of owner: borrowing Owner) {
+        guard !owner.users[user].lists.isEmpty else { return }
         list.added += owner.users[user].profileSubscriptions.entries.map {
             ListUpdate.Followed(
                 target: $0.target, delivered: .nothing, since: $0.version.milliseconds, subscribeType: $0.subscribeType,
