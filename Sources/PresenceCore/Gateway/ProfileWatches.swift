@@ -46,6 +46,9 @@ struct ProfileWatches {
         let position = Int(targets[Int(session)].remove(at: index).position)
         // The last watcher moves to the position that is free now.
         let last = watchers[Int(user)].removeLast()
+        // An empty list gives its memory back.
+        if targets[Int(session)].isEmpty { targets[Int(session)] = [] }
+        if watchers[Int(user)].isEmpty { watchers[Int(user)] = [] }
         guard position < watchers[Int(user)].count else { return true }
         watchers[Int(user)][position] = last
         targets[Int(last)][targetIndex(of: user, in: last)].position = UInt32(position)
