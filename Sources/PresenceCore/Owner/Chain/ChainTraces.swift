@@ -24,7 +24,10 @@ extension OwnedUser {
         var result: ChainResult?
         for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] {
             guard let entry = list(kind).entry(for: other), entry.version.stamp == version.stamp else { continue }
-            if kind == .pendencyIn, !entry.isRemoved { return .pending }
+            if kind == .pendencyIn, !entry.isRemoved {
+                let profile: Profile? = list(.profile).fact("", of: record.user)
+                return .pending(nickname: profile?[Profile.Standard.nick.rawValue]?.text ?? "")
+            }
             result = .done
         }
         return result
