@@ -105,7 +105,7 @@ extension ConformanceTests {
                     }
                 }
             }
-            // What follows on the same stream is told after it.
+            // An event that follows on the same stream is told after it.
             let statuses = stranger.statuses(of: "ann").count
             _ = try await app.call("setSelfStatus", #"{"customStatus":"here"}"#, node: 0)
             try await stranger.status(of: "ann") { $0.custom == "here" }

@@ -67,8 +67,9 @@ extension OwnerRequest {
     /// The targets that an earlier attempt has evicted for those that it added.
     private func evictions(with done: [Subscription], of owner: borrowing Owner) -> [UserID] {
         guard !done.isEmpty else { return [] }
-        let versions = Set(done.map(\.version))
-        return list(.profileSubscription, of: owner).entries.filter { $0.isRemoved && versions.contains($0.version) }
+        // One decision has one stamp. The version of a removal names no node.
+        let stamps = Set(done.map(\.version.stamp))
+        return list(.profileSubscription, of: owner).entries.filter { $0.isRemoved && stamps.contains($0.version.stamp) }
             .map { UserID($0.key, besides: id) }
     }
 
