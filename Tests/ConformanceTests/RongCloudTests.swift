@@ -175,13 +175,13 @@ extension ConformanceTests {
             #expect(ended.status == RCErrorCode(rawValue: 7003) && ended.failedUserIds == ["bad\u{1}"])
             #expect(try await app.followed(node: 2) == ["dora"])
             request.userIds = ["dora"]
-            // There is no subscription of another type, and a profile cannot be followed.
-            request.subscribeType = .friendOnlineStatus
-            #expect(await core.unSubscribeEvent(request).status == RC_SUCCESS)
-            #expect(await core.querySubscribeEvent(request).subscribeEvents?.count == 0)
-            request.subscribeType = .userProfile
-            #expect(await core.unSubscribeEvent(request).status == RCErrorCode(rawValue: 6017))
-            #expect(await core.querySubscribeEvent(request).status == RCErrorCode(rawValue: 6017))
+            // There is no subscription of another type.
+            for type in [RCSubscribeType.friendOnlineStatus, .userProfile, .friendUserProfile] {
+                request.subscribeType = type
+                #expect(await core.unSubscribeEvent(request).status == RC_SUCCESS)
+                let found = await core.querySubscribeEvent(request)
+                #expect(found.status == RC_SUCCESS && found.subscribeEvents?.count == 0)
+            }
             request.subscribeType = .onlineStatus
             #expect(try await app.followed(node: 2) == ["dora"])
             let last = await core.unSubscribeEvent(request)
