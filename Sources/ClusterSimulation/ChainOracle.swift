@@ -244,7 +244,7 @@ struct ClientLists {
 
     /// The next query of the client.
     func query(choice: Int?, limit: Int) -> FriendQuery {
-        if let paging { return FriendQuery(cursor: paging.cursor, limit: limit) }
+        if let paging { return FriendQuery(cursor: FriendQuery.Cursor(text: paging.cursor), limit: limit) }
         guard let choice, !snapshots.isEmpty else { return FriendQuery(limit: limit) }
         return FriendQuery(since: snapshots[choice % snapshots.count].sequence, limit: limit)
     }
@@ -262,7 +262,7 @@ struct ClientLists {
     private static func list(after json: JSONValue, to query: FriendQuery, from lists: ClientLists) -> Snapshot? {
         var list = Snapshot(sequence: json["seq"]?.text ?? "")
         if let cursor = query.cursor {
-            guard let paging = lists.paging, paging.cursor == cursor else { return nil }
+            guard let paging = lists.paging, paging.cursor == cursor.text else { return nil }
             list = paging.snapshot
         } else if json["isFull"] != .bool(true) {
             guard let held = lists.snapshots.first(where: { $0.sequence == query.since }) else { return nil }

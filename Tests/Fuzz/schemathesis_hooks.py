@@ -47,6 +47,9 @@ def is_for_this_caller(operation, body):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:
             return False
+    # A made-up cursor names a list that no node has (50001).
+    if operation == "getFriendList" and isinstance(body.get("cursor"), str) and not body["cursor"].startswith("0" * 24):
+        return False
     # The app declares no custom fields (6017).
     if operation in ("modifyFriend", "modifySelfProfile") and isinstance(body.get("values"), dict) and any(name.startswith("Custom_") for name in body["values"]):
         return False

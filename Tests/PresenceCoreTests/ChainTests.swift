@@ -291,10 +291,15 @@ import Testing
         let first = try read(FriendQuery(limit: 3))
         #expect(first["friendList"]?.elements.map { $0["userID"]!.textValue } == Array(friends[..<3]))
         #expect(first["total"]?.number == 5 && first["isFull"] == .bool(true))
-        let second = try read(FriendQuery(cursor: first["cursor"]?.textValue, limit: 3))
+        let second = try read(FriendQuery(cursor: first["cursor"].flatMap { FriendQuery.Cursor(text: $0.textValue) }, limit: 3))
         #expect(second["friendList"]?.elements.map { $0["userID"]!.textValue } == Array(friends[3...]))
         #expect(second["cursor"] == nil)
         let sequence = first["seq"]!.textValue
+        // A node that was cut off may hold an older list. Its page would not belong to the first one.
+        let later = Version(text: sequence)!.milliseconds + 1
+        let unknown = FriendQuery.Cursor(version: Version(milliseconds: later, counter: 0, node: 1), key: friends[2])
+        let refused = cluster.call(.getFriendList(FriendQuery(cursor: unknown, limit: 3)), by: ann, on: 0)
+        #expect(refused == .refused(.unavailable))
         #expect(try read(FriendQuery(since: sequence))["friendList"]?.elements == [])
         #expect(decide(.delete([user(friends[1])], isTwoWay: false), by: ann) == 0)
         let changes = try read(FriendQuery(since: sequence))

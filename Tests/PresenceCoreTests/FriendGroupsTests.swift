@@ -271,11 +271,11 @@ import Testing
         change.fields = names.map { CustomField(name: $0, value: .text(String(repeating: "\u{1}", count: 500))) }
         for name in many { #expect(perform(.modifyFriend(user(name), change))?.code == .done) }
         #expect(try friendList(FriendQuery(since: sequence))["isFull"] == .bool(true))
-        var (found, cursor, pagesCount) = ([String](), String?.none, 0)
+        var (found, cursor, pagesCount) = ([String](), FriendQuery.Cursor?.none, 0)
         repeat {
             let page = try friendList(FriendQuery(cursor: cursor))
             found += page["friendList"]!.elements.map { $0["userID"]!.textValue }
-            cursor = page["cursor"]?.textValue
+            cursor = page["cursor"].flatMap { FriendQuery.Cursor(text: $0.textValue) }
             pagesCount += 1
         } while cursor != nil && pagesCount < 20
         #expect(found == (friends + many).sorted())

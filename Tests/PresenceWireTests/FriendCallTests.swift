@@ -189,4 +189,19 @@ import Testing
         #expect(fields[0].value(.integer(1 << 53)) == .integer(1 << 53) && fields[0].value(.integer(1 << 53 + 1)) == nil)
         for wrong: JSONValue in [.null, true, [], .number(1.5), ["base64": "?"]] { #expect(fields.allSatisfy { $0.value(wrong) == nil }) }
     }
+
+    @Test("A query of the friend list names the list of the page before, and its last friend") func cursor() throws {
+        let version = Version(milliseconds: 1_790_000_000_000, counter: 1, node: 7)
+        for key in ["ben", "ben:2", ":"] {
+            let cursor = FriendQuery.Cursor(version: version, key: key)
+            #expect(FriendQuery.Cursor(text: cursor.text) == cursor)
+            let operation = OwnerOperation.friends(FriendQuery(cursor: cursor, limit: 3))
+            var wire = WireWriter()
+            wire.operation(operation)
+            #expect(try read(wire.bytes) == operation)
+        }
+        for text in ["", "ben", "\(version.text)", "\(version.text):", "\(version.text.dropLast()):ben", "\(version.text):a\u{1}"] {
+            #expect(FriendQuery.Cursor(text: text) == nil)
+        }
+    }
 }

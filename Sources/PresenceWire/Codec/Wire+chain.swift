@@ -147,7 +147,10 @@ extension FriendCheck {
 extension FriendQuery {
     func write(into wire: inout WireWriter) {
         wire.optional(since) { $0.text($1) }
-        wire.optional(cursor) { $0.text($1) }
+        wire.optional(cursor) { writer, cursor in
+            writer.version(cursor.version)
+            writer.text(cursor.key)
+        }
         wire.unsigned(UInt64(limit))
         wire.tag(withProfile ? 1 : 0)
     }
@@ -196,7 +199,9 @@ extension WireReader {
 
     mutating func friendQuery() throws(DecodeError) -> FriendQuery {
         let since = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
-        let cursor = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
+        let cursor = try optional { reader throws(DecodeError) in
+            FriendQuery.Cursor(version: try reader.version(), key: try reader.text(bytesMax: Limits.nameBytesMax))
+        }
         let limit = try unsigned()
         guard (1...UInt64(FriendQuery.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
         return FriendQuery(since: since, cursor: cursor, limit: Int(limit), withProfile: try flag())

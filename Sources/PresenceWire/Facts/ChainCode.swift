@@ -168,14 +168,42 @@ public struct FriendQuery: Hashable, Sendable {
 
     /// The sequence of the list that the client holds. The answer has the changes since; without it, pages of the whole list.
     public var since: String?
-    /// The last friend of the page before.
-    public var cursor: String?
+    /// The end of the page before.
+    public var cursor: Cursor?
     /// 1 to ``limitMax``.
     public var limit: Int
     /// Whether the answer has the friends' profiles. Then it has at most ``limitMax`` changes.
     public var withProfile: Bool
 
-    public init(since: String? = nil, cursor: String? = nil, limit: Int = FriendQuery.limitMax, withProfile: Bool = false) {
+    public init(since: String? = nil, cursor: Cursor? = nil, limit: Int = FriendQuery.limitMax, withProfile: Bool = false) {
         (self.since, self.cursor, self.limit, self.withProfile) = (since, cursor, limit, withProfile)
+    }
+}
+
+extension FriendQuery {
+    /// The end of a page of the whole list.
+    ///
+    /// It names the list's version, so that a node which does not know that list yet sends no page of an older one. The client would take
+    /// both for one list, and miss friends.
+    public struct Cursor: Hashable, Sendable {
+        /// Most bytes of ``text``.
+        public static let textBytesMax = Limits.nameBytesMax + 25
+
+        /// The version of the list that the page is from.
+        public let version: Version
+        /// The last friend of the page.
+        public let key: String
+
+        public init(version: Version, key: String) { (self.version, self.key) = (version, key) }
+
+        /// Reads ``text``; nil for any other text.
+        public init?(text: String) {
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let version = Version(text: String(parts[0])), Limits.isValidName(parts[1]) else { return nil }
+            self.init(version: version, key: String(parts[1]))
+        }
+
+        /// The cursor as clients receive it.
+        public var text: String { "\(version.text):\(key)" }
     }
 }

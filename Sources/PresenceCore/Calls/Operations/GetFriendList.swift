@@ -6,7 +6,8 @@ enum GetFriendList: ClientOperation {
         name: "getFriendList", summary: "Returns the caller's friends by pages, or the changes since a sequence.",
         request: Schema.object([
             Schema.optional("seq", Schema.text(bytesMax: Limits.nameBytesMax, "The sequence of the list that the client holds.")),
-            Schema.optional("cursor", Schema.text(bytesMax: Limits.nameBytesMax, "From the page before.")),
+            Schema.optional(
+                "cursor", Schema.text(bytesMax: FriendQuery.Cursor.textBytesMax, pattern: cursorPattern, "From the page before.")),
             Schema.optional("limit", Schema.integer(1...Int64(FriendQuery.limitMax), "Most friends of a page; default 100.")),
             Schema.optional("withProfile", Schema.described(Schema.bool, "Whether each friend comes with the profile.")),
             Schema.asUser,
@@ -25,10 +26,18 @@ enum GetFriendList: ClientOperation {
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let query = FriendQuery(
-            since: try fields.text("seq", bytesMax: Limits.nameBytesMax), cursor: try fields.text("cursor", bytesMax: Limits.nameBytesMax),
+            since: try fields.text("seq", bytesMax: Limits.nameBytesMax), cursor: try cursor(fields),
             limit: Int(try fields.integer("limit", in: 1...Int64(FriendQuery.limitMax)) ?? Int64(FriendQuery.limitMax)),
             withProfile: try fields.bool("withProfile") ?? false)
         return API.Parsed(call: .getFriendList(query), subject: subject, errors: [])
+    }
+
+    private static let cursorPattern = #"^[0-9a-f]{24}:[^\u0000-\u001f\u007f-\u009f]+$"#
+
+    private static func cursor(_ fields: Fields) throws(Problem) -> FriendQuery.Cursor? {
+        guard let text = try fields.text("cursor", bytesMax: FriendQuery.Cursor.textBytesMax) else { return nil }
+        guard let cursor = FriendQuery.Cursor(text: text) else { throw .parameter("cursor: must be that of the page before") }
+        return cursor
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
@@ -42,9 +51,16 @@ enum GetFriendList: ClientOperation {
 }
 
 extension OwnerRequest {
-    /// The JSON of the friend list.
-    func friends(_ query: FriendQuery, of owner: borrowing Owner) -> [UInt8] {
+    /// The friend list as JSON.
+    ///
+    /// - Returns: a refusal if the page before is from a list that this node does not know yet, because it was cut off.
+    func friends(_ query: FriendQuery, of owner: borrowing Owner) -> Answer {
         let list = list(.friend, of: owner)
+        if let cursor = query.cursor, list.version < cursor.version { return .refused(.unavailable) }
+        return .listed(json(of: list, query, of: owner))
+    }
+
+    private func json(of list: RowList, _ query: FriendQuery, of owner: borrowing Owner) -> [UInt8] {
         let groups = friendGroups(of: owner)
         if let since = query.since, query.cursor == nil, case .rows(let changed) = list.changes(since: since, at: now.wall),
             changed.count <= (query.withProfile ? FriendQuery.limitMax : FriendQuery.changesMax)
@@ -53,7 +69,7 @@ extension OwnerRequest {
             // A client that lacks more than one answer can carry reads the whole list.
             if let json = answer.json(cutsOff: false) { return json }
         }
-        var page = list.page(after: query.cursor, limit: query.limit + 1)
+        var page = list.page(after: query.cursor?.key, limit: query.limit + 1)
         let hasMore = page.count > query.limit
         if hasMore { page.removeLast() }
         let answer = FriendListAnswer(list: list, user: id, groups: groups, entries: page, isFull: true, hasMore: hasMore)
@@ -93,7 +109,9 @@ private struct FriendListAnswer {
             json.array { json in for entry in entries where entry.isRemoved { json.string(entry.key) } }
             json.member("isFull", isFull)
             json.member("seq", list.sequence)
-            if hasMore || count < entries.count, count > 0 { json.member("cursor", entries[count - 1].key) }
+            if hasMore || count < entries.count, count > 0 {
+                json.member("cursor", FriendQuery.Cursor(version: list.version, key: entries[count - 1].key).text)
+            }
             json.member("total", Int64(list.liveCount))
         }
         return cutsOff || count == entries.count ? json.bytes : nil

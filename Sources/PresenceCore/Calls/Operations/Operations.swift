@@ -197,7 +197,7 @@ extension OwnerRequest {
         case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
         case .visibility: answer(.visibility(visibility(of: owner)), into: &outbox)
         case .register: register(on: &owner, into: &outbox)
-        case .friends(let query): answer(.listed(friends(query, of: owner)), into: &outbox)
+        case .friends(let query): answer(friends(query, of: owner), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
         case .checkFriends(let check): answer(.friendsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answer(.profiles(profiles(of: users, at: owner)), into: &outbox)
