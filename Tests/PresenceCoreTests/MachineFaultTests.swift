@@ -190,30 +190,6 @@ import Testing
         #expect(slots == before)
     }
 
-    @Test("The rows that nodes took while some had a fault are gone when the fault of all is over") mutating func movedRows() {
-        for node in 0..<3 {
-            for number in 0..<20 { cluster.setStatus(cluster.user(ownedBy: node, number: number), "on two disks", on: node) }
-        }
-        cluster.advance(.seconds(1))
-        #expect(misplacedRows == [0, 0, 0])
-        cluster.systemAhead[0] = 300_000
-        cluster.advance(.seconds(2))
-        for node in 1..<3 { cluster.systemAhead[node] = 300_000 * Milliseconds(node + 1) }
-        cluster.advance(.seconds(2))
-        #expect(misplacedRows.contains { $0 > 0 }, "the others keep what they took from the first")
-        cluster.systemAhead = [:]
-        cluster.advance(.seconds(4))
-        #expect(misplacedRows == [0, 0, 0])
-    }
-
-    /// The number of rows on each disk that its node does not have to keep.
-    private var misplacedRows: [Int] {
-        cluster.processes.map { process in
-            let ownership = process.node.cluster.ownership
-            return process.disk.rows.values.count { $0.kind.isOfUser && ownership.isNotKept($0.user.slot) }
-        }
-    }
-
     @Test("The last node without a fault serves alone, and the others keep second copies") mutating func lastNode() {
         begin(.clock, of: 1)
         begin(.clock, of: 2)

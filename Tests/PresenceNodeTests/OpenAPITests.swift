@@ -170,8 +170,11 @@ extension JSONValue {
         if let min = self["minimum"]?.integer { probes += [(.integer(min), true), (.integer(min - 1), false)] }
         if let max = self["maximum"]?.integer { probes += [(.integer(max), true), (.integer(max + 1), false)] }
         if let max = self["x-utf8BytesMax"]?.integer {
-            // A pattern begins with the text that it wants first.
-            let prefix = String((self["pattern"]?.string ?? "").drop { !$0.isLetter }.prefix { $0.isLetter || $0 == "_" })
+            // A pattern begins with the text that it wants first, or with a version.
+            let pattern = self["pattern"]?.string ?? ""
+            let isVersion = pattern.hasPrefix("^[0-9a-f]{24}:")
+            let letters = pattern.drop { !$0.isLetter }.prefix { $0.isLetter || $0 == "_" }
+            let prefix = isVersion ? Version.zero.text + ":" : String(letters)
             let rest = Int(max) - prefix.utf8.count
             let longest = prefix + String(repeating: "é", count: rest / 2) + (rest % 2 == 1 ? "x" : "")
             probes += [(.string(longest), true), (.string(longest + "x"), false)]
