@@ -140,7 +140,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        server.flush()
+        switch phase {
+        case .head, .body, .answering: server.flush()
+        // NIO also calls this at the end of the input. A write that fails closes the channel, which NIO expects to stay open until then.
+        case .streaming, .closing: break
+        }
         context.fireChannelReadComplete()
     }
 

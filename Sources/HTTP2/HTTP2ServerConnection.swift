@@ -159,6 +159,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
+        // NIO also calls this at the end of the input. A write that fails closes the channel, which NIO expects to stay open until then.
+        guard isReading else { return }
         isReading = false
         flush()
     }
