@@ -23,15 +23,7 @@ enum ModifyFriend: ClientOperation {
                         "type": "array", "items": Schema.groupName, "maxItems": .integer(Int64(Limits.friendGroupsMax)),
                     ], "The names of all groups of the friend from now on.")),
         ],
-        besides: [
-            .init(
-                name: "patternProperties",
-                value: .object([
-                    .init(
-                        name: "^\(Profile.customPrefix)[A-Za-z0-9]{1,\(Limits.customNameBytesMax)}$",
-                        value: ["anyOf": [Schema.integer, Schema.string, Schema.object([Schema.required("base64", Schema.string)])]])
-                ])), .init(name: "additionalProperties", value: false),
-        ])
+        besides: Schema.customFields)
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)

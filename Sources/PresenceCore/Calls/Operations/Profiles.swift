@@ -28,15 +28,7 @@ enum ModifySelfProfile: ClientOperation {
 
     private static let values = Schema.object(
         Profile.Standard.allCases.map { Schema.optional($0.rawValue, schema(of: $0)) },
-        besides: [
-            .init(
-                name: "patternProperties",
-                value: .object([
-                    .init(
-                        name: "^\(Profile.customPrefix)[A-Za-z0-9]{1,\(Limits.customNameBytesMax)}$",
-                        value: ["anyOf": [Schema.integer, Schema.string, Schema.object([Schema.required("base64", Schema.string)])]])
-                ])), .init(name: "additionalProperties", value: false),
-        ])
+        besides: Schema.customFields)
 
     private static func schema(of field: Profile.Standard) -> JSONValue {
         switch field {
@@ -137,6 +129,16 @@ enum GetUsersProfile: ClientOperation {
 }
 
 extension Schema {
+    /// The members of an object's schema that admit custom fields and nothing else besides its properties.
+    static let customFields: [JSONValue.Member] = [
+        .init(
+            name: "patternProperties",
+            value: .object([
+                .init(
+                    name: "^\(Profile.customPrefix)[A-Za-z0-9]{1,\(Limits.customNameBytesMax)}$",
+                    value: ["anyOf": [integer, string, object([required("base64", string)])]])
+            ])), .init(name: "additionalProperties", value: false),
+    ]
     static let ownProfile = object([required("profile", reference("Profile"))])
     static let allowType: JSONValue = ["type": "string", "enum": .array(Profile.allowTypes.map { .string($0) })]
     static let gender = integer(0...2, "0: unknown. 1: male. 2: female.")
