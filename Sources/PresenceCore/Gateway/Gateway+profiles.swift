@@ -13,8 +13,7 @@ extension Gateway {
             if list.isWhole { followed.append(user) }
             guard case .followed(let isFirst) = watches.followProfile(of: user, by: session) else { continue }
             if isFirst { subscribed.append(target) }
-            // A new client fetches the profiles that it needs. One that resumes is told those that it may have missed.
-            if sessions[session].resume.isResumed, !sessions[session].isSynced { tellMissedProfile(of: user, to: session) }
+            tellMissedProfile(of: user, to: session)
         }
         if !subscribed.isEmpty { output.toNode.append(.subscribe(subscribed)) }
         var removed = list.removedProfiles.compactMap { watches.index(of: $0) }
@@ -31,11 +30,23 @@ extension Gateway {
         sessions[session].releasePosition()
     }
 
-    /// Tells a client that resumes the version of a user's profile, if it may have missed it. Waits for the first record of the user.
+    /// Tells a client the version of a profile that it begins to follow, if the profile may have changed since the client last knew it.
+    ///
+    /// Waits for the first record of the user, which may be newer than the answer to the call that made the client follow the profile.
     private mutating func tellMissedProfile(of user: UserIndex, to session: SessionIndex) {
-        sessions[session].backlog.postponeProfile(of: user)
-        hold(session)
-        if watches.record(of: user) != nil, !sessions[session].isBlocked { pushPostponedProfile(of: user, to: session) }
+        guard let record = watches.record(of: user), !sessions[session].isBlocked else {
+            sessions[session].backlog.postponeProfile(of: user)
+            hold(session)
+            return
+        }
+        if mayHaveMissedProfile(of: record, session) { pushProfile(of: record, to: session) }
+    }
+
+    /// Whether the client may know an older profile than the one of this record.
+    ///
+    /// A new client fetches the profiles that it needs after it has opened its session.
+    private func mayHaveMissedProfile(of record: Record, _ session: SessionIndex) -> Bool {
+        Delivery.isProfileDue(record, resumingFrom: sessions[session].resume.profileFloor)
     }
 
     /// Pushes the version of a changed profile to the sessions of the user, and to those that follow the profile (P43).
@@ -58,11 +69,10 @@ extension Gateway {
         }
     }
 
-    /// Pushes the version of a profile that has waited, unless the client has resumed and knows it.
+    /// Pushes the version of a profile that has waited, unless the client knows it.
     mutating func pushPostponedProfile(of user: UserIndex, to session: SessionIndex) {
         guard sessions[session].backlog.takeProfile(of: user), let record = watches.record(of: user) else { return }
-        let isKnown = !sessions[session].isSynced && !Delivery.isProfileDue(record, resumingFrom: sessions[session].resume.floor)
-        if !isKnown { pushProfile(of: record, to: session) }
+        if mayHaveMissedProfile(of: record, session) { pushProfile(of: record, to: session) }
     }
 
     private mutating func pushProfile(of record: Record, to session: SessionIndex) {

@@ -53,6 +53,12 @@ struct ResumePosition {
     /// Has the position move on, because nothing is held back any more.
     mutating func release() { held = nil }
 
+    /// The client knows the profiles up to here: a new client fetches those that it needs once its session is open.
+    var profileFloor: Version {
+        guard !isResumed else { return floor }
+        return Version(milliseconds: max(openedAt - VersionClock.usualDriftMax.wholeMilliseconds, 0), counter: 0, node: 0)
+    }
+
     /// Records that the answer to a call gave the client a newer record than this node has, from another side of a network partition.
     mutating func hasSeenElsewhere() { isResumed = true }
 
