@@ -86,6 +86,16 @@ import Testing
         #expect(changes["isFull"] == .bool(true) && changes["friendList"]?.elements.count == 2)
     }
 
+    @Test("Friends who join a group by one call are changes since the sequence before") mutating func joinedTogether() throws {
+        let cid = cluster.user(ownedBy: 2)
+        for other in [ben, cid] { #expect(add(other, by: ann) == 0) }
+        cluster.call(.friendCall(.createGroups(["g"], users: [])), by: ann, on: 0)
+        let sequence = try read(FriendQuery())["seq"]!.textValue
+        cluster.call(.friendCall(.addToGroup("g", [user(ben), user(cid)])), by: ann, on: 0)
+        let changes = try read(FriendQuery(since: sequence))
+        #expect(changes["isFull"] == .bool(false) && changes["friendList"]?.elements.count == 2)
+    }
+
     @Test("A row that is newer than all others of the list is one change") mutating func newRow() throws {
         #expect(add(ben, by: ann) == 0)
         let sequence = try read(FriendQuery())["seq"]!.textValue

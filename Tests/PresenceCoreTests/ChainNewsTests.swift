@@ -1,6 +1,7 @@
 import PresenceWire
 import Testing
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
 /// The events of the relationship chain (P38–P42). Ann and ben have different owners, and sessions on other nodes.
@@ -46,6 +47,22 @@ import Testing
 
     private func state(of name: String) -> RelationshipState {
         cluster.processes[cluster.ownerIndex(of: name)].node.machines.owner.relationship(of: user(name))
+    }
+
+    @Test("Of two decisions about one user that have the same stamp, both are told, and the second one has a sequence of its own")
+    mutating func sameStamp() throws {
+        let cid = cluster.user(ownedBy: 2)
+        cluster.heard = []
+        add(ben, by: ann)
+        let first = cluster.heard!.lazy.compactMap { if case .chainApply(let command) = $0.message { command } else { nil } }.first
+        let second = ChainApply(pair: ChainPair(user: user(cid), other: user(ben)), command: try #require(first).command)
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[2].id)!
+        cluster.processes[1].node.handle(.chainApply(second), from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.advance(.milliseconds(100))
+        let added = told(benPhone).filter { $0.name == "onFriendListAdded" }.map(\.data)
+        #expect(added.map { $0["friendList"]?.elements.first?["userID"]?.textValue } == [ann, cid])
+        #expect(added.last?["fromSeq"] == added.first?["seq"] && added.last?["seq"] != added.first?["seq"])
     }
 
     @Test("Each login is told the newest sequences before onSubscriptionSyncCompleted, also a user's without friends") mutating func login()

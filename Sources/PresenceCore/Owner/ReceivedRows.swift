@@ -60,7 +60,7 @@ struct ReceivedRows {
         return isBelieved
     }
 
-    /// The rows of one list that clients may have passed: they are older than the list was.
+    /// The rows of one list that clients may have passed: they are not newer than the list was.
     private struct LateRows {
         let user: Owner.Index
         let kind: Row.Kind
@@ -68,7 +68,7 @@ struct ReceivedRows {
         let version: Version
         private(set) var rows: [Row] = []
 
-        mutating func take(_ row: Row) { if row.version < version { rows.append(row) } }
+        mutating func take(_ row: Row) { if row.version <= version { rows.append(row) } }
 
         /// Marks the list, unless its sender did. A replica sends the owner the rows and the mark, because the owner may lack them.
         func mark(in owner: inout Owner, at now: Now, into outbox: inout Outbox) {

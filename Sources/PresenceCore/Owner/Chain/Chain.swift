@@ -422,7 +422,7 @@ extension Owner {
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
     ///
     /// A row has the time and the counter of the decision, so that the newer of two decisions wins wherever they meet. Clients may have
-    /// passed that version, if the list has a newer change. Then the list gets a mark (``Row/lateMark``).
+    /// passed that version, if the list has a change that is not older. Then the list gets a mark (``Row/lateMark``).
     ///
     /// A tombstone has node 0. Two owners may apply one decision with different results, if one of them dies. A row that one of them adds
     /// then wins over the tombstone of the other one, whichever nodes they are, and ``ChainDoubts`` removes what does not count.
@@ -431,6 +431,8 @@ extension Owner {
     ) {
         let id = users.user(at: user)
         var news: ChainNews? = users[user].sessions.isEmpty ? nil : ChainNews()
+        // Clients pass all changes of a list together.
+        var begun: [Row.Kind] = []
         for change in changes {
             let held = users[user].list(change.kind).entry(for: change.key)
             if let held, held.version.stamp >= version.stamp {
@@ -438,7 +440,9 @@ extension Owner {
                 continue
             }
             let row = change.row(of: id, version: Version(stamp: version.stamp, node: change.fact == nil ? 0 : clock.node))
-            let isLate = change.kind.hasSequence && users[user].list(change.kind).mayBePassed(row.version)
+            let isFirst = change.kind.hasSequence && !begun.contains(change.kind)
+            let isLate = isFirst && users[user].list(change.kind).mayBePassed(row.version)
+            if isFirst { begun.append(change.kind) }
             let old = news == nil ? RelationshipState() : users[user].relationship
             users.modifyLists(user) { _ = $0.merge(row) }
             outbox.rows.append(row)

@@ -146,7 +146,9 @@ struct RowList {
     }
 
     /// Whether a client may have passed this version, so that it would miss a row with it. The owner then marks the list.
-    func mayBePassed(_ version: Version) -> Bool { version < self.version }
+    ///
+    /// The rows of two users' decisions about this one may have the same version (see ``VersionClock/nextDecision(of:at:)``).
+    func mayBePassed(_ version: Version) -> Bool { version <= self.version }
 
     // MARK: Changing
 
