@@ -119,11 +119,11 @@ extension WireWriter {
         case .friendCalled(let result):
             tag(16)
             message(.answer(id: 0, .friendCalled(result)))
-        case .friendsChecked(let relations):
+        case .relationsChecked(let relations):
             tag(17)
             list(relations) { writer, relation in
                 writer.user(relation.user)
-                writer.tag((relation.isFriend ? 1 : 0) | (relation.hasCaller == true ? 2 : 0) | (relation.hasCaller == nil ? 4 : 0))
+                writer.tag((relation.isListed ? 1 : 0) | (relation.hasCaller == true ? 2 : 0) | (relation.hasCaller == nil ? 4 : 0))
             }
         case .profiles(let profiles, let users):
             tag(18)

@@ -51,6 +51,22 @@ extension ConformanceTests {
             #expect(refused.status == 400 && refused.json["detail"]?.text?.hasPrefix("asUser") == true)
         }
 
+        @Test("P29 A back end learns who has blocked whom, and nobody else does")
+        func blocks() async throws {
+            let app = try await App("tencent")
+            _ = try await app.call("addBlackList", #"{"userIDs":["ben","cid"]}"#)
+            _ = try await app.call("addBlackList", #"{"userIDs":["ann"]}"#, as: "cid", node: 1)
+            for node in 0..<3 {
+                for (type, types) in [(1, [1, 1, 0]), (2, [1, 3, 0])] {
+                    let body = #"{"asUser":"ann","userIDs":["ben","cid","dan"],"checkType":\#(type)}"#
+                    let answer = try await app.call("checkBlackList", body, as: "operator", isAdmin: true, node: node)
+                    #expect(results(answer) == types.map { [0, Int64($0)] })
+                }
+            }
+            let refused = try await app.call("checkBlackList", #"{"userIDs":["cid"],"checkType":2}"#, node: 2)
+            #expect(refused.status == 400 && refused.code == 6017 && refused.json["detail"]?.text?.hasPrefix("checkBlackList") == true)
+        }
+
         @Test("P14 P20 At most pendency.max requests wait on either side, and 30012 names the limit")
         func waitingRequests() async throws {
             let app = try await App("tencent", #"{"pendency.max":1,"profile.defaultAllowType":"confirm"}"#)

@@ -40,9 +40,13 @@ def is_for_this_caller(operation, body):
     # Only a back end adds friends without their approval (6017).
     if CALLER == "user" and operation == "addFriend" and body.get("force") is True:
         return False
+    # Only a back end learns who has blocked a user (6017).
+    if CALLER == "user" and operation == "checkBlackList":
+        return False
     # Nobody is a friend of itself (6017).
     about_others = (
-        "addFriend", "doResponse", "deleteFriends", "checkFriends", "modifyFriend", "addBlackList", "deleteBlackList")
+        "addFriend", "doResponse", "deleteFriends", "checkFriends", "modifyFriend", "addBlackList", "deleteBlackList",
+        "checkBlackList")
     if operation in about_others and isinstance(body.get("asUser"), str):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:

@@ -9,7 +9,7 @@ import Testing
         let ann = UserID(app: "default", id: "ann")
         let answers: [Answer] = [
             .record(Record(blank: ann)), .done, .visibility(Privacy()), .records([]), .subscriptions([], total: 0), .followers([1]),
-            .followerLimitReached([ann]), .subscribed(evicted: []), .explained(.view, []), .friendsChecked([ann]),
+            .followerLimitReached([ann]), .subscribed(evicted: []), .explained(.view, []), .relationsChecked([ann]),
         ]
         let operations: [(OwnerOperation, [Answer])] = [
             (.setSelfStatus(customStatus: "busy", seconds: nil), [answers[0]]), (.register, [answers[0]]),
@@ -20,7 +20,8 @@ import Testing
             (.setPolicy([]), [.done]), (.countQuery(isMade: true), [.done]),
             (.subscriptions(only: nil, offset: 0, limit: 1, subscribeType: nil), [answers[4]]), (.records([ann], for: nil), [answers[3]]),
             (.setVisibility(.init()), [answers[2]]), (.visibility, [answers[2]]), (.explain(ann, .view), [answers[8]]),
-            (.checkFriends(.own([ann])), [answers[9]]), (.checkFriends(.others([ann], friend: ann)), [answers[9]]),
+            (.checkRelations(RelationCheck(.own([ann]), in: .friends)), [answers[9]]),
+            (.checkRelations(RelationCheck(.others([ann], other: ann), in: .blocked)), [answers[9]]),
         ]
         for (operation, right) in operations {
             for answer in answers { #expect(operation.isAnswered(by: answer) == right.contains(answer), "\(operation), \(answer)") }

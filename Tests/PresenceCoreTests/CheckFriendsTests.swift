@@ -26,15 +26,15 @@ import Testing
         cluster.advance(.milliseconds(50))
     }
 
-    private mutating func check(_ names: [String], isTwoWay: Bool, on node: Int = 2) -> [FriendRelation]? {
-        cluster.call(.checkFriends(names.map(user), isTwoWay: isTwoWay), by: ann, on: node)
+    private mutating func check(_ names: [String], isTwoWay: Bool, on node: Int = 2) -> [UserRelation]? {
+        cluster.call(.checkRelations(names.map(user), .friends, isTwoWay: isTwoWay), by: ann, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .friendsChecked(let relations) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .relationsChecked(let relations) = cluster.lastAnswer(on: node) else { return nil }
         return relations
     }
 
-    private func relation(_ name: String, _ isFriend: Bool, _ hasCaller: Bool?) -> FriendRelation {
-        FriendRelation(user: user(name), isFriend: isFriend, hasCaller: hasCaller)
+    private func relation(_ name: String, _ isFriend: Bool, _ hasCaller: Bool?) -> UserRelation {
+        UserRelation(user: user(name), isListed: isFriend, hasCaller: hasCaller)
     }
 
     @Test("A two-way check reads the lists of both sides, whichever node is asked", arguments: 0..<3) mutating func twoWay(node: Int) {
@@ -52,7 +52,7 @@ import Testing
         let asked = cluster.heard!.compactMap { heard -> OwnerOperation? in
             if case .request(let request) = heard.message { request.operation } else { nil }
         }
-        #expect(asked == [.checkFriends(.own([dan, ben, cid].map(user)))])
+        #expect(asked == [.checkRelations(RelationCheck(.own([dan, ben, cid].map(user)), in: .friends))])
     }
 
     @Test("A check without a valid user is answered with no result") mutating func nobody() {
@@ -62,19 +62,19 @@ import Testing
     @Test("A user whose owner does not answer in time has the caller's half of the result, and the others have all of it")
     mutating func silentOwner() {
         cluster.losing = [(1, 2)]
-        cluster.call(.checkFriends([ben, cid, dan].map(user), isTwoWay: true), by: ann, on: 2)
+        cluster.call(.checkRelations([ben, cid, dan].map(user), .friends, isTwoWay: true), by: ann, on: 2)
         cluster.advance(.milliseconds(5_100))
         #expect(
-            cluster.lastAnswer(on: 2) == .friendsChecked([relation(ben, true, nil), relation(cid, true, false), relation(dan, false, nil)]))
+            cluster.lastAnswer(on: 2) == .relationsChecked([relation(ben, true, nil), relation(cid, true, false), relation(dan, false, nil)]))
     }
 
     @Test("A check finds the next owner of a user whose owner dies meanwhile") mutating func ownerDies() {
         cluster.losing = [(1, 2)]
-        cluster.call(.checkFriends([ben, cid].map(user), isTwoWay: true), by: ann, on: 2)
+        cluster.call(.checkRelations([ben, cid].map(user), .friends, isTwoWay: true), by: ann, on: 2)
         cluster.kill(1)
         cluster.losing = []
         cluster.advance(.milliseconds(4_900))
-        #expect(cluster.lastAnswer(on: 2) == .friendsChecked([relation(ben, true, true), relation(cid, true, false)]))
+        #expect(cluster.lastAnswer(on: 2) == .relationsChecked([relation(ben, true, true), relation(cid, true, false)]))
     }
 
     @Test("A check counts as one call of the relationship chain, and a call beyond the limit asks no other owner") mutating func rate() {
@@ -86,7 +86,8 @@ import Testing
         #expect(check([ben], isTwoWay: true) == nil)
         guard case .rateLimited = cluster.lastAnswer(on: 2) else { return #expect(Bool(false), "the second call is not limited") }
         let others = cluster.heard!.filter { heard in
-            if case .request(let request) = heard.message, case .checkFriends(.others) = request.operation { true } else { false }
+            guard case .request(let request) = heard.message, case .checkRelations(let check) = request.operation else { return false }
+            if case .others = check.side { return true } else { return false }
         }
         #expect(others.isEmpty)
     }

@@ -68,12 +68,14 @@ import Testing
 
     @Test(
         "A question about friends is read as it was written, and each shorter text is refused",
-        arguments: [FriendCheck.own([]), .own([user, UserID(app: "default", id: "ben")]), .others([user], friend: user)])
-    func checks(check: FriendCheck) throws {
+        arguments: [RelationCheck.Side.own([]), .own([user, UserID(app: "default", id: "ben")]), .others([user], other: user)],
+        RelationCheck.List.allCases)
+    func checks(side: RelationCheck.Side, list: RelationCheck.List) throws {
+        let check = RelationCheck(side, in: list)
         var wire = WireWriter()
-        wire.operation(.checkFriends(check))
+        wire.operation(.checkRelations(check))
         let bytes = wire.bytes
-        #expect(try read(bytes) == .checkFriends(check))
+        #expect(try read(bytes) == .checkRelations(check))
         for count in 0..<bytes.count { #expect(throws: DecodeError.self) { try read(Array(bytes[..<count])) } }
     }
 

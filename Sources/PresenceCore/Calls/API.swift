@@ -33,9 +33,7 @@ package enum API {
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
         let parsed = try type.parse(fields, subject, policy)
-        guard caller.isAdmin || !parsed.call.isForced else {
-            throw .parameter("force: only a token with role \"admin\" may add a friend without an approval")
-        }
+        if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .parameter("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
             var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)

@@ -131,7 +131,7 @@ struct Calls {
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
         case .friendCalled(let result): finish(sent.call, .friendCalled(result), &edge, &cluster)
-        case .friendsChecked(let found):
+        case .relationsChecked(let found):
             onChecked(found, by: sent, &cluster)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
@@ -161,7 +161,7 @@ struct Calls {
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
-        case .checkFriends(let users, _): finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
+        case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
             .getFriendList, .friendCall, .getUsersProfile:
@@ -236,7 +236,12 @@ struct Calls {
         switch sent.request.operation {
         case .records(let users, let viewer):
             for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
-        case .checkFriends(.others(let users, let friend)): askOthers(users, whether: friend, for: sent.call, &cluster)
+        case .checkRelations(let check):
+            if case .others(let users, let other) = check.side {
+                askOthers(users, whether: other, in: check.list, for: sent.call, &cluster)
+            } else {
+                ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
+            }
         case .profiles(let users): ProfileGathering.repeatRequest(for: users, sent.call, &self, &cluster)
         default: ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
         }
@@ -254,8 +259,8 @@ struct Calls {
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus where !pending.records.isEmpty:
             finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
-        case .checkFriends(let users, _) where pending.phase != .running:
-            finish(index, .friendsChecked(pending.friendRelations(of: users)), &edge, &cluster)
+        case .checkRelations(let users, _, _) where pending.phase != .running:
+            finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         case .explain where !pending.answered.explanations.isEmpty:
             finish(index, .explained(pending.answered.explanations), &edge, &cluster)
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, &edge, &cluster)

@@ -26,12 +26,12 @@ struct PendingCalls {
         case checkingCaller
         /// The answers of the operation itself.
         case running
-        /// For `checkFriends`: the answers of the owners of the named users. The answer of the caller's owner is here.
-        case checkingFriends(FriendChecks)
+        /// For `checkRelations`: the answers of the owners of the named users. The answer of the caller's owner is here.
+        case checkingRelations(RelationChecks)
     }
 
-    /// The users of `checkFriends` for whom an answer has arrived.
-    struct FriendChecks: Equatable {
+    /// The users of `checkRelations` for whom an answer has arrived.
+    struct RelationChecks: Equatable {
         /// The users in the caller's list.
         var own: [UserID]
         /// The users who have the caller in their lists.

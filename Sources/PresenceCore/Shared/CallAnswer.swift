@@ -6,15 +6,15 @@ public struct Explanation: Equatable, Sendable {
     public let json: [UInt8]
 }
 
-/// Whether two users are friends (P19).
-public struct FriendRelation: Hashable, Sendable {
+/// Whether two users are in each other's lists (P19).
+public struct UserRelation: Hashable, Sendable {
     public let user: UserID
     /// Whether the user is in the caller's list.
-    public let isFriend: Bool
+    public let isListed: Bool
     /// Whether the caller is in the user's list; nil if the user's owner has not answered. False if the call does not ask for it.
     public let hasCaller: Bool?
 
-    public init(user: UserID, isFriend: Bool, hasCaller: Bool?) { (self.user, self.isFriend, self.hasCaller) = (user, isFriend, hasCaller) }
+    public init(user: UserID, isListed: Bool, hasCaller: Bool?) { (self.user, self.isListed, self.hasCaller) = (user, isListed, hasCaller) }
 }
 
 /// The answer to a client.
@@ -42,8 +42,8 @@ public enum CallAnswer: Equatable, Sendable {
     case listed([UInt8])
     /// The result of a call about the caller's own lists of the relationship chain.
     case friendCalled(FriendCallResult)
-    /// Answers `checkFriends`, in the order of the call.
-    case friendsChecked([FriendRelation])
+    /// Answers `checkRelations`, in the order of the call.
+    case relationsChecked([UserRelation])
     /// Answers `getUsersProfile` in the order of the request; nil if the owner of the user was not reachable.
     case profiles([AnsweredProfile?], users: [UserID])
     /// Answers `explain` with the parts that have arrived, each a JSON object.

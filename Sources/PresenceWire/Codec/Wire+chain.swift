@@ -15,8 +15,8 @@ private enum ChainCallTag: UInt8 {
     case setBlocked = 4
 }
 
-/// The byte that names a question about friends.
-private enum FriendCheckTag: UInt8 {
+/// The byte that names whose lists a question is about.
+private enum RelationCheckTag: UInt8 {
     case own = 1
     case others = 2
 }
@@ -130,16 +130,17 @@ extension ChainOutcome {
     }
 }
 
-extension FriendCheck {
+extension RelationCheck {
     func write(into wire: inout WireWriter) {
-        switch self {
+        wire.tag(list)
+        switch side {
         case .own(let users):
-            wire.tag(FriendCheckTag.own)
+            wire.tag(RelationCheckTag.own)
             wire.users(users)
-        case .others(let users, let friend):
-            wire.tag(FriendCheckTag.others)
+        case .others(let users, let other):
+            wire.tag(RelationCheckTag.others)
             wire.users(users)
-            wire.user(friend)
+            wire.user(other)
         }
     }
 }
@@ -207,10 +208,11 @@ extension WireReader {
         return FriendQuery(since: since, cursor: cursor, limit: Int(limit), withProfile: try flag())
     }
 
-    mutating func friendCheck() throws(DecodeError) -> FriendCheck {
-        switch try tag(as: FriendCheckTag.self) {
-        case .own: .own(try users())
-        case .others: .others(try users(), friend: try user())
+    mutating func relationCheck() throws(DecodeError) -> RelationCheck {
+        let list = try tag(as: RelationCheck.List.self)
+        return switch try tag(as: RelationCheckTag.self) {
+        case .own: RelationCheck(.own(try users()), in: list)
+        case .others: RelationCheck(.others(try users(), other: try user()), in: list)
         }
     }
 

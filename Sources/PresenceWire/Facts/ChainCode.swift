@@ -151,12 +151,26 @@ public struct ChainVerify: Hashable, Sendable {
     }
 }
 
-/// A question which users have others in their friend lists (P18).
-public enum FriendCheck: Hashable, Sendable {
-    /// Which of these users are in the list of the user who asks?
-    case own([UserID])
-    /// Which of these users have `friend` in their lists?
-    case others([UserID], friend: UserID)
+/// A question which users have others in their lists (P18).
+public struct RelationCheck: Hashable, Sendable {
+    /// A list that a user has of others.
+    public enum List: UInt8, CaseIterable, Sendable {
+        case friends = 1
+        case blocked = 2
+    }
+
+    /// The users whose lists are read.
+    public enum Side: Hashable, Sendable {
+        /// Which of these users are in the list of the user who asks?
+        case own([UserID])
+        /// Which of these users have `other` in their lists?
+        case others([UserID], other: UserID)
+    }
+
+    public let list: List
+    public let side: Side
+
+    public init(_ side: Side, in list: List) { (self.side, self.list) = (side, list) }
 }
 
 /// A query of the caller's friend list.

@@ -35,8 +35,8 @@ public enum Answer: Hashable, Sendable {
     case listed([UInt8])
     /// Answers `friendCall`.
     case friendCalled(FriendCallResult)
-    /// Answers `checkFriends` with those of its users for whom the answer is yes.
-    case friendsChecked([UserID])
+    /// Answers `checkRelations` with those of its users for whom the answer is yes.
+    case relationsChecked([UserID])
     /// Answers `profiles`. If the profiles of all users are too long for one answer, the last users are left out, and are asked for again.
     case profiles([AnsweredProfile])
     /// Refuses the operation. Nothing was changed.
@@ -61,7 +61,7 @@ private enum AnswerTag: UInt8 {
     case chained = 12
     case listed = 13
     case friendCalled = 16
-    case friendsChecked = 17
+    case relationsChecked = 17
     case profiles = 18
 }
 
@@ -106,8 +106,8 @@ extension WireWriter {
         case .friendCalled(let result):
             tag(AnswerTag.friendCalled)
             result.write(into: &self)
-        case .friendsChecked(let found):
-            tag(AnswerTag.friendsChecked)
+        case .relationsChecked(let found):
+            tag(AnswerTag.relationsChecked)
             users(found)
         case .profiles(let profiles):
             tag(AnswerTag.profiles)
@@ -162,7 +162,7 @@ extension WireReader {
         case .visibility: return .visibility(try privacy(), remnant: try remnant())
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
         case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
-        case .friendsChecked: return .friendsChecked(try users())
+        case .relationsChecked: return .relationsChecked(try users())
         case .profiles: return .profiles(try list { reader throws(DecodeError) in try AnsweredProfile(from: &reader) })
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:

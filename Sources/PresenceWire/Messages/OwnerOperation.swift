@@ -42,8 +42,8 @@ public enum OwnerOperation: Hashable, Sendable {
     case friends(FriendQuery)
     /// Reads or changes the user's own profile and lists of the relationship chain.
     case friendCall(FriendCall)
-    /// Reads which users are friends.
-    case checkFriends(FriendCheck)
+    /// Reads which users are in each other's lists.
+    case checkRelations(RelationCheck)
     /// Reads these users' profiles (P3).
     case profiles([UserID])
 
@@ -51,7 +51,7 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkFriends,
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkRelations,
             .profiles:
             false
         case .friendCall(let call): call.isChange
@@ -79,7 +79,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .friends: if case .listed = answer { true } else { false }
         case .chain: if case .chained = answer { true } else { false }
         case .friendCall: if case .friendCalled = answer { true } else { false }
-        case .checkFriends: if case .friendsChecked = answer { true } else { false }
+        case .checkRelations: if case .relationsChecked = answer { true } else { false }
         case .profiles: if case .profiles = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         }
@@ -128,7 +128,7 @@ private enum OperationTag: UInt8 {
     case chain = 16
     case friends = 17
     case friendCall = 24
-    case checkFriends = 25
+    case checkRelations = 25
     case profiles = 26
 }
 
@@ -193,7 +193,7 @@ extension WireWriter {
         case .chain(let call): tagged(.chain) { call.write(into: &$0) }
         case .friends(let query): tagged(.friends) { query.write(into: &$0) }
         case .friendCall(let call): tagged(.friendCall) { call.write(into: &$0) }
-        case .checkFriends(let check): tagged(.checkFriends) { check.write(into: &$0) }
+        case .checkRelations(let check): tagged(.checkRelations) { check.write(into: &$0) }
         case .profiles(let users): tagged(.profiles) { $0.users(users) }
         case .kick(let reason):
             tag(OperationTag.kick)
@@ -248,7 +248,7 @@ extension WireReader {
         case .chain: return .chain(try chainCall())
         case .friends: return .friends(try friendQuery())
         case .friendCall: return .friendCall(try FriendCall(from: &self))
-        case .checkFriends: return .checkFriends(try friendCheck())
+        case .checkRelations: return .checkRelations(try relationCheck())
         case .profiles: return .profiles(try users())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))

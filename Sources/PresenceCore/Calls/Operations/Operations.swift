@@ -10,8 +10,8 @@ extension API {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
-            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkFriends, getSelfProfile, getUsersProfile,
-            modifySelfProfile
+            delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
+            getUsersProfile, modifySelfProfile
 
         package var name: String { "\(self)" }
 
@@ -34,6 +34,7 @@ extension API {
             case .addBlackList: AddBlackList.self
             case .deleteBlackList: DeleteBlackList.self
             case .getBlackList: GetBlackList.self
+            case .checkBlackList: CheckBlackList.self
             case .checkFriends: CheckFriends.self
             case .getSelfProfile: GetSelfProfile.self
             case .getUsersProfile: GetUsersProfile.self
@@ -100,8 +101,8 @@ public enum Call: Equatable, Sendable {
     case getFriendList(FriendQuery)
     /// Reads or changes the caller's own profile and lists of the relationship chain.
     case friendCall(FriendCall)
-    /// Reads which of these users are friends of the caller; two-way, also which of them have the caller as a friend.
-    case checkFriends([UserID], isTwoWay: Bool)
+    /// Reads which of these users are in a list of the caller; two-way, also which of them have the caller in theirs.
+    case checkRelations([UserID], RelationCheck.List, isTwoWay: Bool)
     /// Reads the profiles of users (P3).
     case getUsersProfile([UserID])
 
@@ -117,16 +118,20 @@ public enum Call: Equatable, Sendable {
 }
 
 extension Call {
-    /// Whether the call adds a friend without an approval, which only an app's back end may do.
-    var isForced: Bool {
-        if case .chain(.add(_, let request, _, _)) = self { request.isForced } else { false }
+    /// What the call does that only an app's back end may do, in words; nil for a call of everybody.
+    var needOfAdmin: String? {
+        switch self {
+        case .chain(.add(_, let request, _, _)) where request.isForced: "force: adds a friend without an approval"
+        case .checkRelations(_, .blocked, _): "checkBlackList: tells who has blocked a user"
+        default: nil
+        }
     }
 
     /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
-            .getVisibility, .chain, .getFriendList, .friendCall, .checkFriends:
+            .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile: false
         }
@@ -163,7 +168,7 @@ extension Calls {
         case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .friendCall(let call): ask(.friendCall(call), of: caller, for: index, &cluster)
-        case .checkFriends(let users, _): checkFriends(users, of: caller, for: index, &edge, &cluster)
+        case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
@@ -199,7 +204,7 @@ extension OwnerRequest {
         case .register: register(on: &owner, into: &outbox)
         case .friends(let query): answer(friends(query, of: owner), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
-        case .checkFriends(let check): answer(.friendsChecked(found(check, of: owner)), into: &outbox)
+        case .checkRelations(let check): answer(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answer(.profiles(profiles(of: users, at: owner)), into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
@@ -220,10 +225,11 @@ extension RateLimits.Kind {
             if isCounted { return nil }
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
-        case .chain, .friends, .friendCall, .checkFriends(.own): self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .checkFriends(.others),
-            .profiles:
-            return nil
+        case .chain, .friends, .friendCall: self = .chain
+        case .checkRelations(let check):
+            guard case .own = check.side else { return nil }
+            self = .chain
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .profiles: return nil
         }
     }
 }
