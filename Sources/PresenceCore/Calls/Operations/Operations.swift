@@ -118,7 +118,7 @@ public enum Call: Equatable, Sendable {
 }
 
 extension Call {
-    /// What the call does that only an app's back end may do, in words; nil for a call of everybody.
+    /// The effect of the call that only an app's back end may have, in words; nil for a call of everybody.
     var needOfAdmin: String? {
         switch self {
         case .chain(.add(_, let request, _, _)) where request.isForced: "force: adds a friend without an approval"
