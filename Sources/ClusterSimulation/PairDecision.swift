@@ -159,6 +159,7 @@ extension ChainCall {
         case .respond(let other, .accept(_, let isTwoWay)): [(other, .accept(isTwoWay: isTwoWay))]
         case .respond(let other, _): [(other, .reject)]
         case .delete(let others, let isTwoWay): others.map { ($0, .delete(isTwoWay: isTwoWay)) }
+        case .deleteAll: preconditionFailure("plans delete friends by name")
         case .setBlocked(let others, let isBlocked): others.map { ($0, isBlocked ? .block : .unblock) }
         }
     }

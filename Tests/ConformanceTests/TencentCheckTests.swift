@@ -98,6 +98,77 @@ extension ConformanceTests {
             #expect(results(list) == [[0, 3], [0, 0], [0, 3], [0, 0]])
         }
 
+        @Test("P9 P10 P32 A back end brings friends along, with all that the list says about them, and no device is told")
+        func importing() async throws {
+            let app = try await App(
+                "tencent", #"{"friends.max":3,"friends.customFields":{"Blood":"string"},"profile.defaultAllowType":"deny"}"#)
+            let session = try await app.login("ann", node: 1)
+            _ = try await app.call("createFriendGroup", #"{"groupNames":["work"]}"#)
+            _ = try await app.call("addBlackList", #"{"userIDs":["dan"]}"#)
+            func bring(_ friends: String, node: Int) async throws -> [[String]] {
+                let answer = try await app.call(
+                    "importFriends", #"{"asUser":"ann","friends":[\#(friends)]}"#, as: "operator", isAdmin: true, node: node)
+                return answer["resultList"].elements.map { [$0["userID"]?.text ?? "", "\($0["resultCode"]?.number ?? -1)"] }
+            }
+            let ben =
+                #"{"userID":"ben","remark":"Benny","groups":["work"],"addWording":"hi","addSource":"AddSource_Type_old","addTime":1000,"#
+                + #""custom":{"Blood":"A"}}"#
+            #expect(
+                try await bring(ben + #",{"userID":"cid","groups":["home"]},{"userID":"dan"},{"userID":"eve"}"#, node: 0)
+                    == [["ben", "0"], ["cid", "30001"], ["dan", "30515"], ["eve", "0"]])
+            #expect(
+                try await bring(#"{"userID":"ben","remark":"other"},{"userID":"fay"},{"userID":"gus"}"#, node: 2) == [
+                    ["ben", "30001"], ["fay", "0"], ["gus", "30010"],
+                ])
+            let list = try await app.call("getFriendList", node: 1)["friendList"].elements
+            #expect(list.map { $0["userID"]?.text } == ["ben", "eve", "fay"])
+            #expect(list.first == (try JSONReader.read(Array(ben.utf8))))
+            #expect(try await app.call("getFriendList", as: "ben")["friendList"].elements == [], "the other side keeps its list")
+            // The sessions follow the profiles of the new friends, and were told nothing else.
+            _ = try await app.call("modifySelfProfile", #"{"values":{"Nick":"new"}}"#, as: "fay", node: 2)
+            try await session.until("the profile of fay") {
+                $0.contains { $0.name == "onUserProfileChanged" && $0.json["userID"]?.text == "fay" }
+            }
+            #expect(!session.events.contains { $0.name.hasPrefix("onFriendList") })
+        }
+
+        @Test(
+            "P9 P15 A call for back ends is refused for everybody else, and bad input changes nothing",
+            arguments: [
+                (#"{"friends":[]}"#, "friends: "), (#"{}"#, "friends: "), (#"{"friends":[1]}"#, "friends[0]: "),
+                (#"{"friends":[{"userID":"ben"},{"userID":"ben"}]}"#, "friends[1].userID: "),
+                (#"{"friends":[{"userID":"operator"}]}"#, "friends[0].userID: "),
+                (#"{"friends":[{"userID":"ben"},{"userID":"cid","remark":1}]}"#, "friends[1].remark: "),
+                (#"{"friends":[{"userID":"ben","groups":"work"}]}"#, "friends[0].groups: "),
+                (#"{"friends":[{"userID":"ben","addSource":"other"}]}"#, "friends[0].addSource: "),
+                (#"{"friends":[{"userID":"ben","addTime":-1}]}"#, "friends[0].addTime: "),
+                (#"{"friends":[{"userID":"ben","custom":{"Blood":"A"}}]}"#, "friends[0].custom.Blood: "),
+            ])
+        func badImports(body: String, words: String) async throws {
+            let app = try await App("tencent")
+            let answer = try await app.call("importFriends", body, as: "operator", isAdmin: true, node: 1)
+            #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(words) == true, "\(answer.json)")
+            #expect(try await app.call("getFriendList", as: "operator")["friendList"].elements == [])
+            for (name, body) in [("importFriends", #"{"friends":[{"userID":"ben"}]}"#), ("deleteAllFriends", #"{"delType":1}"#)] {
+                let refused = try await app.call(name, body, as: "operator", node: 2)
+                #expect(refused.code == 6017 && refused.json["detail"]?.text?.hasPrefix(name) == true)
+            }
+        }
+
+        @Test("P15 A back end empties a friend list, of one side or of both", arguments: [1, 2])
+        func deletingAll(type: Int) async throws {
+            let app = try await App("tencent")
+            for name in ["ben", "cid", "dan"] { _ = try await app.call("addFriend", #"{"userID":"\#(name)"}"#) }
+            let body = #"{"asUser":"ann","delType":\#(type)}"#
+            let answer = try await app.call("deleteAllFriends", body, as: "operator", isAdmin: true, node: 2)
+            let results = answer["resultList"].elements
+            #expect(results.map { $0["userID"]?.text } == ["ben", "cid", "dan"] && results.allSatisfy { $0["resultCode"]?.number == 0 })
+            #expect(try await app.call("deleteAllFriends", body, as: "operator", isAdmin: true)["resultList"].elements == [])
+            #expect(try await app.call("getFriendList", node: 1)["friendList"].elements == [])
+            let other = try await app.call("getFriendList", as: "ben", node: 0)["friendList"].elements
+            #expect(other.compactMap { $0["userID"]?.text } == (type == 1 ? ["ann"] : []))
+        }
+
         @Test("P30 Of many users, each has its own result when the block ends, and a second end is 31503 for each")
         func unblockingMany() async throws {
             let app = try await App("tencent")

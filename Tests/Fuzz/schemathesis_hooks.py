@@ -40,8 +40,8 @@ def is_for_this_caller(operation, body):
     # Only a back end adds friends without their approval (6017).
     if CALLER == "user" and operation == "addFriend" and body.get("force") is True:
         return False
-    # Only a back end learns who has blocked a user (6017).
-    if CALLER == "user" and operation == "checkBlackList":
+    # Only a back end may call these (6017).
+    if CALLER == "user" and operation in ("checkBlackList", "importFriends", "deleteAllFriends"):
         return False
     # Nobody is a friend of itself (6017).
     about_others = (
@@ -50,6 +50,12 @@ def is_for_this_caller(operation, body):
     if operation in about_others and isinstance(body.get("asUser"), str):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:
+            return False
+    # A friend occurs once, is not the caller, and has no custom fields, because the app declares none (6017).
+    if operation == "importFriends" and isinstance(body.get("friends"), list):
+        friends = [friend for friend in body["friends"] if isinstance(friend, dict)]
+        users = [friend["userID"] for friend in friends if isinstance(friend.get("userID"), str)]
+        if len(set(users)) < len(users) or body.get("asUser") in users or any(friend.get("custom") for friend in friends):
             return False
     # A made-up cursor names a list that no node has (50001).
     if operation == "getFriendList" and isinstance(body.get("cursor"), str) and not body["cursor"].startswith("0" * 24):

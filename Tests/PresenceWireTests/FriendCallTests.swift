@@ -32,6 +32,12 @@ import Testing
         return change
     }()
 
+    private static let imported: FriendImport = {
+        var friend = FriendImport(user: user)
+        (friend.values, friend.addWording, friend.addSource, friend.addTime) = (change, "hi", "AddSource_Type_x", 1)
+        return friend
+    }()
+
     private static let user = UserID(app: "default", id: "ann")
 
     private static let calls: [FriendCall] = [
@@ -44,7 +50,7 @@ import Testing
         .modifyProfile([
             .init(name: "Nick", value: .text("Ann")), .init(name: "Gender", value: .integer(2)),
             .init(name: "Custom_A", value: .bytes([0xFF])),
-        ]),
+        ]), .importFriends([]), .importFriends([imported, FriendImport(user: user)]),
     ]
 
     @Test("Each call is read as it was written, and each shorter text is refused", arguments: calls) func roundTrip(call: FriendCall) throws
@@ -63,6 +69,7 @@ import Testing
             .modifyProfile([.init(name: "Name", value: .text("Ann"))]), .modifyProfile([.init(name: "Gender", value: .integer(3))]),
             .modifyProfile([.init(name: "Nick", value: .bytes(Array(repeating: 65, count: 501)))]),
             .modifyProfile((0..<31).map { _ in .init(name: "Level", value: .integer(1)) }),
+            .importFriends(Array(repeating: FriendImport(user: user), count: 101)),
         ])
     func limits(call: FriendCall) { #expect(throws: DecodeError.self) { try read(written(call)) } }
 
@@ -91,7 +98,7 @@ import Testing
             ChainCall.add(user, forced, isTwoWay: false, group: "g"), .add(user, forced, isTwoWay: true),
             .add(user, SentRequest(addTime: 1), isTwoWay: true), .add(user, SentRequest(addTime: 1), isTwoWay: false),
             .respond(user, .accept(remark: "", isTwoWay: true)), .respond(user, .add(forced, isTwoWay: true)), .respond(user, .reject),
-            .delete([user], isTwoWay: true), .setBlocked([user], false),
+            .delete([user], isTwoWay: true), .setBlocked([user], false), .deleteAll(isTwoWay: true), .deleteAll(isTwoWay: false),
         ])
     func chainCalls(call: ChainCall) throws {
         var wire = WireWriter()

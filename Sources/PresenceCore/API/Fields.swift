@@ -14,6 +14,8 @@ package struct Fields {
         guard case .object = object else { throw .parameter("body: must be a JSON object") }
     }
 
+    private init(object: JSONValue) { self.object = object }
+
     /// A text; nil if it is absent or null.
     ///
     /// - Parameter rule: the rule of the app's policy that sets the limit, if one does; as below.
@@ -52,6 +54,27 @@ package struct Fields {
             texts.append(text)
         }
         return texts
+    }
+
+    /// Objects, each read by `read`; nil if they are absent or null. An error names the element.
+    func objects<Element>(
+        _ name: String, count: ClosedRange<Int>, by read: (Fields) throws(Problem) -> Element
+    ) throws(Problem) -> [Element]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let elements) = value else { throw .parameter("\(name): must be an array of objects") }
+        guard count.contains(elements.count) else {
+            throw .parameter("\(name): has \(elements.count) elements; \(count.lowerBound) to \(count.upperBound) are allowed", by: .batch)
+        }
+        var objects: [Element] = []
+        for (index, element) in elements.enumerated() {
+            guard case .object = element else { throw .parameter("\(name)[\(index)]: must be an object") }
+            do throws(Problem) { objects.append(try read(Fields(object: element))) } catch {
+                var problem = error
+                problem.detail = "\(name)[\(index)].\(error.detail)"
+                throw problem
+            }
+        }
+        return objects
     }
 
     /// A whole number in `range`; nil if it is absent or null. `60.0` and `6e1` are whole too, because a JSON encoder may write them.

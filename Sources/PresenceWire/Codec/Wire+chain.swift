@@ -13,6 +13,7 @@ private enum ChainCallTag: UInt8 {
     case respond = 2
     case delete = 3
     case setBlocked = 4
+    case deleteAll = 5
 }
 
 /// The byte that names whose lists a question is about.
@@ -43,6 +44,9 @@ extension ChainCall {
         case .delete(let users, let isTwoWay):
             wire.tag(ChainCallTag.delete)
             wire.users(users)
+            wire.tag(isTwoWay ? 1 : 0)
+        case .deleteAll(let isTwoWay):
+            wire.tag(ChainCallTag.deleteAll)
             wire.tag(isTwoWay ? 1 : 0)
         case .setBlocked(let users, let isBlocked):
             wire.tag(ChainCallTag.setBlocked)
@@ -167,6 +171,7 @@ extension WireReader {
             return .add(other, request, isTwoWay: isTwoWay, group: group)
         case .respond: return .respond(try user(), try chainCommand())
         case .delete: return .delete(try users(), isTwoWay: try flag())
+        case .deleteAll: return .deleteAll(isTwoWay: try flag())
         case .setBlocked: return .setBlocked(try users(), try flag())
         }
     }

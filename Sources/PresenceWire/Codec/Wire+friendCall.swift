@@ -13,6 +13,7 @@ private enum FriendCallTag: UInt8 {
     case blocked = 11
     case profile = 12
     case modifyProfile = 13
+    case importFriends = 14
 }
 
 extension FriendCall {
@@ -64,6 +65,9 @@ extension FriendCall {
             wire.tag(FriendCallTag.removeFromGroup)
             wire.text(name)
             wire.users(users)
+        case .importFriends(let friends):
+            wire.tag(FriendCallTag.importFriends)
+            wire.list(friends) { $1.write(into: &$0) }
         }
     }
 }
@@ -82,6 +86,16 @@ extension FriendChange {
         wire.optional(remark) { $0.text($1) }
         wire.optional(groups) { writer, names in writer.list(names) { $0.text($1) } }
         wire.list(fields) { $1.write(into: &$0) }
+    }
+}
+
+extension FriendImport {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.user(user)
+        values.write(into: &wire)
+        wire.text(addWording)
+        wire.text(addSource)
+        wire.optional(addTime) { $0.signed($1) }
     }
 }
 
@@ -141,6 +155,9 @@ extension FriendCall {
             case .groups: .groups(try wire.optional { reader throws(DecodeError) in try Self.groupNames(from: &reader) })
             case .addToGroup: .addToGroup(try FriendGroup(from: &wire).name, try wire.users())
             case .removeFromGroup: .removeFromGroup(try FriendGroup(from: &wire).name, try wire.users())
+            case .importFriends:
+                .importFriends(
+                    try wire.list(countMax: Limits.chainBatchMax) { reader throws(DecodeError) in try FriendImport(from: &reader) })
             }
     }
 
@@ -163,6 +180,16 @@ extension FriendChange {
         remark = try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.remarkBytesMax) }
         groups = try wire.optional { reader throws(DecodeError) in try FriendCall.groupNames(from: &reader) }
         fields = try wire.list(countMax: Limits.customFieldsMax) { reader throws(DecodeError) in try CustomField(from: &reader) }
+    }
+}
+
+extension FriendImport {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(user: try wire.user())
+        values = try FriendChange(from: &wire)
+        addWording = try wire.text(bytesMax: Limits.wordingBytesMax)
+        addSource = try wire.text(bytesMax: Limits.addSourceBytesMax)
+        addTime = try wire.optional { reader throws(DecodeError) in try reader.time() }
     }
 }
 

@@ -89,8 +89,13 @@ public enum ChainCall: Hashable, Sendable {
     case add(UserID, SentRequest, isTwoWay: Bool, group: String? = nil)
     case respond(UserID, ChainCommand)
     case delete([UserID], isTwoWay: Bool)
+    /// Deletes the first ``deletedMax`` friends of the caller's list.
+    case deleteAll(isTwoWay: Bool)
     /// Puts users on the caller's blocklist, or removes them from it.
     case setBlocked([UserID], Bool)
+
+    /// Most friends that one call deletes, so that its answer fits into a message between two nodes.
+    public static let deletedMax = 1_000
 }
 
 /// The result of a call for one of its users.

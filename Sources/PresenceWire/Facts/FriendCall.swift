@@ -28,6 +28,8 @@ public enum FriendCall: Hashable, Sendable {
     case addToGroup(String, [UserID])
     /// Removes friends from a group (P35).
     case removeFromGroup(String, [UserID])
+    /// Adds friends to the caller's list alone, without a request and without an event.
+    case importFriends([FriendImport])
 }
 
 extension FriendCall {
@@ -36,7 +38,7 @@ extension FriendCall {
         switch self {
         case .profile, .blocked, .requests, .groups: false
         case .modifyProfile, .deleteRequests, .readRequests, .modifyFriend, .createGroups, .deleteGroups, .renameGroup, .addToGroup,
-            .removeFromGroup:
+            .removeFromGroup, .importFriends:
             true
         }
     }
@@ -81,6 +83,21 @@ public struct FriendChange: Hashable, Sendable {
     public var fields: [CustomField] = []
 
     public init() {}
+}
+
+/// A friend whom an app's back end brings along from another service.
+public struct FriendImport: Hashable, Sendable {
+    public let user: UserID
+    /// The remark, the groups and the custom fields.
+    public var values = FriendChange()
+    /// At most ``Limits/wordingBytesMax`` bytes.
+    public var addWording = ""
+    /// At most ``Limits/addSourceBytesMax`` bytes.
+    public var addSource = ""
+    /// The time at which the other service added the friend; nil for the time of the call.
+    public var addTime: Milliseconds?
+
+    public init(user: UserID) { self.user = user }
 }
 
 /// The result of a ``FriendCall``.

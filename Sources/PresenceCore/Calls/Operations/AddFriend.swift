@@ -8,10 +8,7 @@ enum AddFriend: ClientOperation {
             Schema.required("userID", Schema.reference("UserID")),
             Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
             Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)),
-            Schema.optional(
-                "addSource",
-                Schema.text(
-                    bytesMax: Limits.addSourceBytesMax, pattern: "^(\(sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")),
+            Schema.optional("addSource", Schema.addSource),
             Schema.optional("group", Schema.text(bytesMax: Limits.friendGroupNameBytesMax, "A group of the caller, for the new friend.")),
             Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
             Schema.optional(
@@ -19,19 +16,13 @@ enum AddFriend: ClientOperation {
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    /// The beginning of every source (P13).
-    static let sourcePrefix = "AddSource_Type_"
-
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)
         var request = SentRequest(addTime: 0)
         request.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
         request.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
-        request.addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
+        request.addSource = try fields.addSource()
         request.isForced = try fields.bool("force") ?? false
-        guard request.addSource.isEmpty || request.addSource.hasPrefix(sourcePrefix) else {
-            throw .parameter("addSource: must begin with \(sourcePrefix)")
-        }
         let type = try fields.text("addType", bytesMax: Limits.platformBytesMax) ?? "both"
         guard type == "both" || type == "single" else { throw .parameter("addType: must be \"both\" or \"single\"") }
         let group = try fields.text("group", bytesMax: Limits.friendGroupNameBytesMax).flatMap { $0.isEmpty ? nil : $0 }
@@ -86,17 +77,23 @@ enum DeleteFriends: ClientOperation {
         name: "deleteFriends", summary: "Removes friends, from the caller's list alone or from both lists.",
         request: Schema.object([
             Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)),
-            Schema.required("delType", Schema.integer(1...2, "1: from the caller's list. 2: also the caller from the lists of the users.")),
-            Schema.asUser,
+            Schema.required("delType", type), Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static let type = Schema.integer(1...2, "1: from the caller's list. 2: also the caller from the lists of the users.")
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let found = try fields.otherUsers("userIDs", than: subject, policy)
+        let call = Call.chain(.delete(found.users, isTwoWay: try isTwoWay(fields)))
+        return API.Parsed(call: call, subject: subject, errors: found.errors)
+    }
+
+    /// Whether the call removes the caller from the lists of the users as well.
+    static func isTwoWay(_ fields: Fields) throws(Problem) -> Bool {
         guard let type = try fields.integer("delType", in: 1...2) else {
             throw .parameter("delType: is missing; it must be 1 (from the caller's list) or 2 (from both lists)")
         }
-        let call = Call.chain(.delete(found.users, isTwoWay: type == 2))
-        return API.Parsed(call: call, subject: subject, errors: found.errors)
+        return type == 2
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
@@ -109,6 +106,18 @@ enum DeleteFriends: ClientOperation {
 }
 
 extension Fields {
+    /// The beginning of every source (P13).
+    fileprivate static let sourcePrefix = "AddSource_Type_"
+
+    /// The origin of a friendship; empty if it is absent or null.
+    func addSource() throws(Problem) -> String {
+        let source = try text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
+        guard source.isEmpty || source.hasPrefix(Self.sourcePrefix) else {
+            throw .parameter("addSource: must begin with \(Self.sourcePrefix)")
+        }
+        return source
+    }
+
     /// Another user than the caller.
     func otherUser(_ name: String, than caller: UserID) throws(Problem) -> UserID {
         let other = try user(name, besides: caller)
@@ -127,6 +136,8 @@ extension Fields {
 }
 
 extension Schema {
+    static let addSource = text(
+        bytesMax: Limits.addSourceBytesMax, pattern: "^(\(Fields.sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")
     /// The results of a call about several users.
     static let chainOutcomes = object([required("resultList", list(of: chainOutcome)), required("errorUserList", errors)])
     static let chainOutcome = object([
@@ -139,6 +150,11 @@ extension JSONWriter {
     /// Writes the results of a call about several users.
     mutating func chainOutcomes(in answer: CallAnswer, _ errors: [UserError]) {
         guard case .chained(let outcomes) = answer else { preconditionFailure("a call about users is answered with \(answer)") }
+        chainOutcomes(outcomes, errors)
+    }
+
+    /// Writes the results of a call about several users.
+    mutating func chainOutcomes(_ outcomes: [ChainOutcome], _ errors: [UserError]) {
         object { json in
             json.key("resultList")
             json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }

@@ -38,7 +38,10 @@ enum ModifyFriend: ClientOperation {
             case "Group":
                 change.groups = try Fields.texts(
                     member.value, "values.Group", bytes: 1...Int(policy.chain.friendGroupNameBytesMax), count: 0...Limits.friendGroupsMax)
-            default: change.fields.append(try field(member, policy))
+            case let key where key.hasPrefix(Profile.customPrefix):
+                let field = JSONValue.Member(name: String(key.dropFirst(Profile.customPrefix.count)), value: member.value)
+                change.fields.append(try CustomField(field, "values.\(key)", of: policy))
+            default: try checkKey(member.name, policy)
             }
         }
         return API.Parsed(call: .friendCall(.modifyFriend(other, change)), subject: subject, errors: [])
@@ -53,24 +56,10 @@ enum ModifyFriend: ClientOperation {
 
     /// Throws unless a key names a field of a friend. A field that is null stays as it is.
     private static func checkKey(_ key: String, _ policy: Policy) throws(Problem) {
-        if key != "Remark", key != "Group" { _ = try declaration(of: key, policy) }
-    }
-
-    private static func declaration(of key: String, _ policy: Policy) throws(Problem) -> CustomFieldDeclaration {
+        guard key != "Remark", key != "Group" else { return }
         let name = key.hasPrefix(Profile.customPrefix) ? key.dropFirst(Profile.customPrefix.count) : ""
-        guard let declared = policy.chain.friendFields.first(where: { $0.name == name }) else {
-            throw .parameter("values.\(key): is neither Remark, Group nor a custom field that the app declares (friends.customFields)")
-        }
-        return declared
-    }
-
-    private static func field(_ member: JSONValue.Member, _ policy: Policy) throws(Problem) -> CustomField {
-        let declared = try declaration(of: member.name, policy)
-        guard let value = declared.value(member.value) else {
-            throw .parameter("values.\(member.name): must be of type \(declared.type.rawValue) (friends.customFields)")
-        }
-        if let problem = value.tooLong { throw .parameter("values.\(member.name): \(problem)") }
-        return CustomField(name: declared.name, value: value)
+        guard !policy.chain.friendFields.contains(where: { $0.name == name }) else { return }
+        throw .parameter("values.\(key): is neither Remark, Group nor a custom field that the app declares (friends.customFields)")
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
@@ -86,5 +75,21 @@ enum ModifyFriend: ClientOperation {
             json.member("resultInfo", result.code == .wrongGroup ? "the caller has no group of one of these names" : result.code.text)
             if result.code == .done { json.member("friend", json: result.json) }
         }
+    }
+}
+
+extension CustomField {
+    /// Reads a custom field of a friend from the member of its name.
+    ///
+    /// - Parameter place: the place of the member, for an error.
+    init(_ member: JSONValue.Member, _ place: String, of policy: Policy) throws(Problem) {
+        guard let declared = policy.chain.friendFields.first(where: { $0.name == member.name }) else {
+            throw .parameter("\(place): is no custom field that the app declares (friends.customFields)")
+        }
+        guard let value = declared.value(member.value) else {
+            throw .parameter("\(place): must be of type \(declared.type.rawValue) (friends.customFields)")
+        }
+        if let problem = value.tooLong { throw .parameter("\(place): \(problem)") }
+        self.init(name: declared.name, value: value)
     }
 }

@@ -11,7 +11,7 @@ extension API {
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
-            getUsersProfile, modifySelfProfile
+            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends
 
         package var name: String { "\(self)" }
 
@@ -30,6 +30,8 @@ extension API {
             case .addFriend: AddFriend.self
             case .doResponse: DoResponse.self
             case .deleteFriends: DeleteFriends.self
+            case .importFriends: ImportFriends.self
+            case .deleteAllFriends: DeleteAllFriends.self
             case .getFriendList: GetFriendList.self
             case .addBlackList: AddBlackList.self
             case .deleteBlackList: DeleteBlackList.self
@@ -123,6 +125,8 @@ extension Call {
         switch self {
         case .chain(.add(_, let request, _, _)) where request.isForced: "force: adds a friend without an approval"
         case .checkRelations(_, .blocked, _): "checkBlackList: tells who has blocked a user"
+        case .friendCall(.importFriends): "importFriends: adds friends without a request"
+        case .chain(.deleteAll): "deleteAllFriends: empties a friend list"
         default: nil
         }
     }

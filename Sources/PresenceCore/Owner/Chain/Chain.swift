@@ -82,10 +82,11 @@ struct Chain {
             return cluster.send(.answer(id: request.id, .refused(.overloaded)), to: peer)
         }
         guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
-            return cluster.send(.answer(id: request.id, .chained(call.users.map { ChainOutcome(user: $0, code: .wrongGroup) })), to: peer)
+            let outcomes = call.decisions(of: request.user, owner).map { ChainOutcome(user: $0.user, code: .wrongGroup) }
+            return cluster.send(.answer(id: request.id, .chained(outcomes)), to: peer)
         }
-        let decisions = call.decisions
-        // None of the call's users has a valid ID.
+        let decisions = call.decisions(of: request.user, owner)
+        // None of the call's users has a valid ID, or no friend is left.
         guard !decisions.isEmpty else { return cluster.send(.answer(id: request.id, .chained([])), to: peer) }
         lastCall += 1
         calls[lastCall] = WaitingCall(
@@ -389,15 +390,14 @@ extension ChainCall {
         }
     }
 
-    /// The users of the call, in its order.
-    fileprivate var users: [UserID] { decisions.map(\.user) }
-
-    /// The decisions of the call, in its order.
-    fileprivate var decisions: [(user: UserID, decision: Decision)] {
+    /// The decisions of a call of this user, in its order.
+    fileprivate func decisions(of user: UserID, _ owner: borrowing Owner) -> [(user: UserID, decision: Decision)] {
         switch self {
-        case .add(let user, let request, let isTwoWay, _): [(user, .command(.add(request, isTwoWay: isTwoWay)))]
-        case .respond(let user, let command): [(user, .command(command))]
+        case .add(let other, let request, let isTwoWay, _): [(other, .command(.add(request, isTwoWay: isTwoWay)))]
+        case .respond(let other, let command): [(other, .command(command))]
         case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
+        case .deleteAll(let isTwoWay):
+            owner.firstFriends(of: user, countMax: Self.deletedMax).map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
         case .setBlocked(let users, let isBlocked): users.map { ($0, isBlocked ? .command(.block) : .unblock) }
         }
     }
@@ -419,6 +419,12 @@ extension Owner {
         index(ofKnown: pair.user).flatMap { users[$0].outboxCommand(about: pair.other) }
     }
 
+    /// The first friends of a user by their IDs.
+    fileprivate func firstFriends(of id: UserID, countMax: Int) -> [UserID] {
+        guard let user = index(ofKnown: id) else { return [] }
+        return users[user].list(.friend).page(after: nil, limit: countMax).map { UserID($0.key, besides: id) }
+    }
+
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
     ///
     /// A row has the time and the counter of the decision, so that the newer of two decisions wins wherever they meet. Clients may have
@@ -426,8 +432,11 @@ extension Owner {
     ///
     /// A tombstone has node 0. Two owners may apply one decision with different results, if one of them dies. A row that one of them adds
     /// then wins over the tombstone of the other one, whichever nodes they are, and ``ChainDoubts`` removes what does not count.
+    ///
+    /// - Parameter isSilent: whether sessions are told nothing. They follow the profiles of new friends all the same.
     mutating func write(
-        _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, at now: Now, into outbox: inout Outbox
+        _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, isSilent: Bool = false, at now: Now,
+        into outbox: inout Outbox
     ) {
         let id = users.user(at: user)
         var news: ChainNews? = users[user].sessions.isEmpty ? nil : ChainNews()
@@ -452,7 +461,7 @@ extension Owner {
         if changes.contains(where: { $0.kind == .friend && $0.fact == nil }) {
             ProfileFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
         }
-        news?.tell(user, of: &self, into: &outbox)
+        news?.tell(user, isSilent: isSilent, of: &self, into: &outbox)
     }
 }
 

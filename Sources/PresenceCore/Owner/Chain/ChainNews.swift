@@ -115,15 +115,17 @@ extension OwnedUser {
 
 extension ChainNews {
     /// Has the user's sessions told of the changes once the rows in the outbox are on two disks.
-    func tell(_ user: Owner.Index, of owner: inout Owner, into outbox: inout Outbox) {
+    ///
+    /// - Parameter isSilent: whether the sessions only begin and cease to follow profiles.
+    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, into outbox: inout Outbox) {
         let id = owner.users.user(at: user)
         let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
-        var notices = notices(groups: groups)
-        if changesGroups {
+        var notices = isSilent ? [] : notices(groups: groups)
+        if changesGroups, !isSilent {
             let data = groups.json(of: owner.users[user].list(.friend), of: id)
             notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
         }
-        guard !notices.isEmpty, owner.policies.policy(of: id).chain.isEnabled else { return }
+        guard !notices.isEmpty || isSilent, owner.policies.policy(of: id).chain.isEnabled else { return }
         var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: [], removed: [])
         update.notices = notices
         update.profiles = users(with: .friendsAdded)

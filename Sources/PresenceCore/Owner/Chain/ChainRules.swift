@@ -68,6 +68,15 @@ struct ChainRules {
         isFriend(other) || user.list(.friend).liveCount + reservedCount(besides: other) < policy.chain.friendsMax
     }
 
+    /// The reason why `other` may not become a friend without a request; nil for none.
+    ///
+    /// - Parameter count: the friends that the same call adds before this one.
+    func refusalOfImport(of other: String, after count: Int) -> ChainCode? {
+        if blocks(other) { return .blockedBySelf }
+        let taken = user.list(.friend).liveCount + reservedCount(besides: other) + count
+        return taken < policy.chain.friendsMax ? nil : .selfFull
+    }
+
     /// Whether the user may have a sent request to `other`. An open command without an answer reserves a place.
     private func hasRoomForRequest(to other: String) -> Bool {
         let sent = user.list(.pendencyOut)

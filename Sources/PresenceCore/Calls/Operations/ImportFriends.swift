@@ -1,0 +1,87 @@
+import PresenceWire
+
+/// `importFriends`: adds friends to the caller's list alone, without requests and events. For back ends alone.
+///
+/// A user who has a friend already keeps it as it is, so an import that is repeated changes nothing.
+enum ImportFriends: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "importFriends",
+        summary: "Adds friends to the caller's list alone, without requests and events; only for tokens with role \"admin\".",
+        request: Schema.object([
+            Schema.required(
+                "friends",
+                ["type": "array", "items": friend, "minItems": 1, "maxItems": .integer(Int64(Limits.chainBatchMax))]),
+            Schema.asUser,
+        ]), isBodyRequired: true, answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    private static let friend = Schema.object([
+        Schema.required("userID", Schema.reference("UserID")), Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+        Schema.optional(
+            "groups",
+            Schema.described(
+                ["type": "array", "items": Schema.groupName, "maxItems": .integer(Int64(Limits.friendGroupsMax))],
+                "The names of groups that the caller has.")),
+        Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)), Schema.optional("addSource", Schema.addSource),
+        Schema.optional("addTime", Schema.described(Schema.time, "Default: the time of the call.")),
+        Schema.optional("custom", Schema.described(["type": "object"], "Custom fields, as getFriendList returns them.")),
+    ])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let read = { (friend: Fields) throws(Problem) in try Self.friend(friend, of: subject, policy) }
+        guard let friends = try fields.objects("friends", count: 1...Int(policy.chain.batchMax), by: read) else {
+            throw .parameter("friends: is missing; it must be an array of 1 to \(policy.chain.batchMax) objects")
+        }
+        var seen: Set<UserID> = []
+        for (index, friend) in friends.enumerated() where !seen.insert(friend.user).inserted {
+            throw .parameter("friends[\(index)].userID: occurs twice in the call")
+        }
+        return API.Parsed(call: .friendCall(.importFriends(friends)), subject: subject, errors: [])
+    }
+
+    private static func friend(_ fields: Fields, of subject: UserID, _ policy: Policy) throws(Problem) -> FriendImport {
+        var friend = FriendImport(user: try fields.otherUser("userID", than: subject))
+        friend.values.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax))
+        friend.values.groups = try fields.texts(
+            "groups", bytes: 1...Int(policy.chain.friendGroupNameBytesMax), count: 0...Limits.friendGroupsMax)
+        friend.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
+        friend.addSource = try fields.addSource()
+        friend.addTime = try fields.integer("addTime", in: Limits.times)
+        switch fields.value("custom") {
+        case nil: break
+        case .object(let members):
+            for member in members { friend.values.fields.append(try CustomField(member, "custom.\(member.name)", of: policy)) }
+        default: throw .parameter("custom: must be an object")
+        }
+        return friend
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.chainOutcomes(answer.friendCallResult.users, errors)
+    }
+}
+
+/// `deleteAllFriends`: removes the friends of the caller, and with `delType` 2 the caller from their lists. For back ends alone.
+enum DeleteAllFriends: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "deleteAllFriends",
+        summary: "Removes up to \(ChainCall.deletedMax) friends of the caller. Repeat it until resultList is empty. "
+            + "Only for tokens with role \"admin\".",
+        request: Schema.object([Schema.required("delType", DeleteFriends.type), Schema.asUser]), isBodyRequired: true,
+        answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        API.Parsed(call: .chain(.deleteAll(isTwoWay: try DeleteFriends.isTwoWay(fields))), subject: subject, errors: [])
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.chainOutcomes(in: answer, errors)
+    }
+}
