@@ -45,6 +45,7 @@ let package = Package(
         .package(url: "https://github.com/vapor/jwt-kit.git", exact: "5.7.1"),
         .package(url: "https://github.com/apple/swift-crypto.git", exact: "4.5.2"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", exact: "0.2.0"),
+        .package(url: "https://github.com/swiftcsv/SwiftCSV.git", exact: "0.10.0"),
     ],
     targets: [
         .systemLibrary(
@@ -103,6 +104,17 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "FriendImport",
+            dependencies: [
+                "PresenceWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "SwiftCSV", package: "SwiftCSV"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
             name: "PresenceClient",
             dependencies: [
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -117,7 +129,7 @@ let package = Package(
         .executableTarget(
             name: "rollcall",
             dependencies: [
-                "CBuild", "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire",
+                "CBuild", "PresenceNode", "LoadSimulator", "FriendImport", "HTTP2", "PresenceWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -173,6 +185,7 @@ let package = Package(
             ] + nio,
             swiftSettings: strict),
         .testTarget(name: "LoadSimulatorTests", dependencies: ["LoadSimulator", "PresenceWire"], swiftSettings: strict),
+        .testTarget(name: "FriendImportTests", dependencies: ["FriendImport", "PresenceWire"], swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),
     ]
 )

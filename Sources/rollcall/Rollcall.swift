@@ -11,7 +11,7 @@ struct Rollcall: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self,
-            ClusterCommand.self,
+            ImportCommand.self, ClusterCommand.self,
         ])
 
     /// The text that `--version` prints.

@@ -120,10 +120,10 @@ extension ConformanceTests {
                 try await bring(#"{"userID":"ben","remark":"other"},{"userID":"fay"},{"userID":"gus"}"#, node: 2) == [
                     ["ben", "30001"], ["fay", "0"], ["gus", "30010"],
                 ])
-            let list = try await app.call("getFriendList", node: 1)["friendList"].elements
+            let list = try await app.call("getFriendList", "{}", node: 1)["friendList"].elements
             #expect(list.map { $0["userID"]?.text } == ["ben", "eve", "fay"])
             #expect(list.first == (try JSONReader.read(Array(ben.utf8))))
-            #expect(try await app.call("getFriendList", as: "ben")["friendList"].elements == [], "the other side keeps its list")
+            #expect(try await app.call("getFriendList", "{}", as: "ben")["friendList"].elements == [], "the other side keeps its list")
             // The sessions follow the profiles of the new friends, and were told nothing else.
             _ = try await app.call("modifySelfProfile", #"{"values":{"Nick":"new"}}"#, as: "fay", node: 2)
             try await session.until("the profile of fay") {
@@ -148,7 +148,7 @@ extension ConformanceTests {
             let app = try await App("tencent")
             let answer = try await app.call("importFriends", body, as: "operator", isAdmin: true, node: 1)
             #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(words) == true, "\(answer.json)")
-            #expect(try await app.call("getFriendList", as: "operator")["friendList"].elements == [])
+            #expect(try await app.call("getFriendList", "{}", as: "operator")["friendList"].elements == [])
             for (name, body) in [("importFriends", #"{"friends":[{"userID":"ben"}]}"#), ("deleteAllFriends", #"{"delType":1}"#)] {
                 let refused = try await app.call(name, body, as: "operator", node: 2)
                 #expect(refused.code == 6017 && refused.json["detail"]?.text?.hasPrefix(name) == true)
@@ -164,8 +164,8 @@ extension ConformanceTests {
             let results = answer["resultList"].elements
             #expect(results.map { $0["userID"]?.text } == ["ben", "cid", "dan"] && results.allSatisfy { $0["resultCode"]?.number == 0 })
             #expect(try await app.call("deleteAllFriends", body, as: "operator", isAdmin: true)["resultList"].elements == [])
-            #expect(try await app.call("getFriendList", node: 1)["friendList"].elements == [])
-            let other = try await app.call("getFriendList", as: "ben", node: 0)["friendList"].elements
+            #expect(try await app.call("getFriendList", "{}", node: 1)["friendList"].elements == [])
+            let other = try await app.call("getFriendList", "{}", as: "ben", node: 0)["friendList"].elements
             #expect(other.compactMap { $0["userID"]?.text } == (type == 1 ? ["ann"] : []))
         }
 

@@ -1,0 +1,109 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOSSL
+import PresenceWire
+
+/// The calls of an import to a node. A call without an answer is repeated for a while: the node changes nothing twice.
+struct ImportCalls: Sendable {
+    /// A call that a node has refused: repeating it is useless.
+    struct Refused: Error {
+        let status: UInt
+        let code: Int
+        let detail: String
+    }
+
+    /// The times after which a call is repeated: half a minute in all, in which the cluster replaces a node.
+    private static let pauses: [Duration] = [0.1, 0.3, 1, 2, 4, 8, 15].map { .seconds($0) }
+    private static let answerBytesMax = 1 << 20
+
+    let http: HTTPClient
+    let target: String
+    let token: String
+
+    /// - Parameters:
+    ///   - target: the URL of a node's client port.
+    ///   - token: a token with role admin.
+    ///   - connectionsCount: most connections at once.
+    init(target: String, token: String, isInsecure: Bool, connectionsCount: Int) {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        if isInsecure { tls.certificateVerification = .none }
+        var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
+        configuration.redirectConfiguration = .disallow
+        configuration.timeout.connect = .seconds(5)
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsCount
+        configuration.connectionPool.retryConnectionEstablishment = false
+        http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        (self.target, self.token) = (target.hasSuffix("/") ? String(target.dropLast()) : target, token)
+    }
+
+    /// Adds friends to the list of a user. Returns the code and the text of each result.
+    func importFriends(_ rows: [FriendRow], of user: String) async throws -> [RowRefusal] {
+        let answer = try await call("importFriends", of: user) { json in
+            json.key("friends")
+            json.array { json in for row in rows { row.write(into: &json) } }
+        }
+        return Self.elements(answer["resultList"]).map { Self.result($0) }
+    }
+
+    /// Creates a group of a user, unless the user has it. Returns the reason if it cannot be.
+    func createGroup(_ name: String, of user: String) async throws -> RowRefusal? {
+        let answer = try await call("createFriendGroup", of: user) { json in
+            json.key("groupNames")
+            json.array { $0.string(name) }
+        }
+        let result = Self.result(answer)
+        return result.code == 0 || result.code == Int(ChainCode.wrongGroup.rawValue) ? nil : result
+    }
+
+    private static func elements(_ value: JSONValue?) -> [JSONValue] { if case .array(let elements)? = value { elements } else { [] } }
+
+    private static func text(_ value: JSONValue?) -> String? { if case .string(let text)? = value { text } else { nil } }
+
+    private static func result(_ value: JSONValue) -> RowRefusal {
+        guard case .integer(let code)? = value["resultCode"] else { return RowRefusal(code: 0, reason: "") }
+        return RowRefusal(code: Int(code), reason: Self.text(value["resultInfo"]) ?? "")
+    }
+
+    private func call(_ operation: String, of user: String, _ members: (inout JSONWriter) -> Void) async throws -> JSONValue {
+        var json = JSONWriter(reserving: 8_192)
+        json.object { json in
+            json.member("asUser", user)
+            members(&json)
+        }
+        for pause in Self.pauses {
+            if let answer = try await attempt(operation, json.bytes).answer { return answer }
+            try await Task.sleep(for: pause)
+        }
+        let (answer, problem) = try await attempt(operation, json.bytes)
+        guard let answer else { throw ImportError("\(target): \(problem)") }
+        return answer
+    }
+
+    /// Makes a call. The answer is nil, with the reason, if the call should be repeated.
+    private func attempt(_ operation: String, _ body: [UInt8]) async throws -> (answer: JSONValue?, problem: String) {
+        var request = HTTPClientRequest(url: "\(target)/v1/\(operation)")
+        request.method = .POST
+        request.headers.add(name: "authorization", value: "Bearer \(token)")
+        request.headers.add(name: "content-type", value: "application/json")
+        request.body = .bytes(body)
+        let status: UInt
+        let bytes: ByteBuffer
+        do {
+            let response = try await http.execute(request, timeout: .seconds(10))
+            (status, bytes) = (response.status.code, try await response.body.collect(upTo: Self.answerBytesMax))
+        } catch is CancellationError { throw CancellationError() } catch { return (nil, "no answer: \(error)") }
+        let answer = try? JSONReader.read(Array(bytes.readableBytesView))
+        let detail = Self.text(answer?["detail"]) ?? String(buffer: bytes)
+        if status == 429 || status >= 500 { return (nil, "\(status): \(detail)") }
+        guard status == 200, let answer else {
+            var code = 0
+            if case .integer(let number)? = answer?["code"] { code = Int(number) }
+            throw Refused(status: status, code: code, detail: detail)
+        }
+        let results = Self.elements(answer["resultList"]) + [answer]
+        // A result that is unknown becomes known by the next attempt.
+        let isUnknown = results.contains { Self.result($0).code == Int(ChainCode.unavailable.rawValue) }
+        return isUnknown ? (nil, ChainCode.unavailable.text) : (answer, "")
+    }
+}
