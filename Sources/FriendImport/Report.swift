@@ -10,7 +10,7 @@ struct Report {
     ///
     /// - Parameters:
     ///   - header: the names of the file's columns.
-    ///   - bytes: the size that the report had when the position was stored. What follows was written by a run that was stopped.
+    ///   - bytes: the size that the report had when the position was stored. A run that was stopped has written the rest.
     init(beside path: String, header: String, bytes: UInt64) throws {
         let report = FriendImport.reportPath(beside: path)
         if !FileManager.default.fileExists(atPath: report) || bytes == 0 {

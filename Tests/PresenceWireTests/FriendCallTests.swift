@@ -34,7 +34,7 @@ import Testing
 
     private static let imported: FriendImport = {
         var friend = FriendImport(user: user)
-        (friend.values, friend.addWording, friend.addSource, friend.addTime) = (change, "hi", "AddSource_Type_x", 1)
+        (friend.change, friend.addWording, friend.addSource, friend.addTime) = (change, "hi", "AddSource_Type_x", 1)
         return friend
     }()
 

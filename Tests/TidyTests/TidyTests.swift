@@ -31,6 +31,7 @@ import Testing
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
         "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
+        "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "SwiftCSV", "Foundation"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
         "TencentStatus": ["PresenceClient"], "RongCloudStatus": ["PresenceClient", "Synchronization"],
         "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],

@@ -92,7 +92,7 @@ extension FriendChange {
 extension FriendImport {
     fileprivate func write(into wire: inout WireWriter) {
         wire.user(user)
-        values.write(into: &wire)
+        change.write(into: &wire)
         wire.text(addWording)
         wire.text(addSource)
         wire.optional(addTime) { $0.signed($1) }
@@ -186,7 +186,7 @@ extension FriendChange {
 extension FriendImport {
     fileprivate init(from wire: inout WireReader) throws(DecodeError) {
         self.init(user: try wire.user())
-        values = try FriendChange(from: &wire)
+        change = try FriendChange(from: &wire)
         addWording = try wire.text(bytesMax: Limits.wordingBytesMax)
         addSource = try wire.text(bytesMax: Limits.addSourceBytesMax)
         addTime = try wire.optional { reader throws(DecodeError) in try reader.time() }

@@ -89,7 +89,7 @@ public struct FriendChange: Hashable, Sendable {
 public struct FriendImport: Hashable, Sendable {
     public let user: UserID
     /// The remark, the groups and the custom fields.
-    public var values = FriendChange()
+    public var change = FriendChange()
     /// At most ``Limits/wordingBytesMax`` bytes.
     public var addWording = ""
     /// At most ``Limits/addSourceBytesMax`` bytes.

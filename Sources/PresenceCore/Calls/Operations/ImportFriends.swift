@@ -40,8 +40,8 @@ enum ImportFriends: ClientOperation {
 
     private static func friend(_ fields: Fields, of subject: UserID, _ policy: Policy) throws(Problem) -> FriendImport {
         var friend = FriendImport(user: try fields.otherUser("userID", than: subject))
-        friend.values.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax))
-        friend.values.groups = try fields.texts(
+        friend.change.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax))
+        friend.change.groups = try fields.texts(
             "groups", bytes: 1...Int(policy.chain.friendGroupNameBytesMax), count: 0...Limits.friendGroupsMax)
         friend.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
         friend.addSource = try fields.addSource()
@@ -49,7 +49,7 @@ enum ImportFriends: ClientOperation {
         switch fields.value("custom") {
         case nil: break
         case .object(let members):
-            for member in members { friend.values.fields.append(try CustomField(member, "custom.\(member.name)", of: policy)) }
+            for member in members { friend.change.fields.append(try CustomField(member, "custom.\(member.name)", of: policy)) }
         default: throw .parameter("custom: must be an object")
         }
         return friend

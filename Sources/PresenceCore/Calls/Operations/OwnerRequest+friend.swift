@@ -2,29 +2,12 @@ import PresenceWire
 
 /// Changes of what a user's list says about a friend (P11), and friends who come from another service.
 extension OwnerRequest {
-    /// Adds friends to the user's list alone, each with a result. A friend in a group that the user does not have is refused.
+    /// Adds friends to the user's list alone, each with a result.
     func importFriends(_ friends: [FriendImport], on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
-        let user = owner.index(of: id)
-        let policy = owner.policies.policy(of: id)
-        let rules = ChainRules(user: owner.users[user], policy: policy)
-        let groups = friendGroups(of: owner)
-        var (changes, outcomes) = ([ChainRules.Change](), [ChainOutcome]())
-        for friend in friends {
-            let key = String(friend.user.id)
-            let entry = rules.user.list(.friend).entry(for: key)
-            let code: ChainCode
-            if rules.isFriend(key) {
-                writeAgain(.friend, key, of: owner, into: &outbox)
-                code = mayHaveWritten(entry) ? .done : .alreadyFriend
-            } else if let refusal = rules.refusalOfImport(of: key, after: changes.count) {
-                code = refusal
-            } else if let ids = groups.ids(named: friend.values.groups ?? []) {
-                changes.append(.set(Friend(friend, groupIDs: ids, at: now.wall, declared: policy.chain.friendFields), key))
-                code = .done
-            } else {
-                code = .wrongGroup
-            }
-            outcomes.append(ChainOutcome(user: friend.user, code: code))
+        let rules = ChainRules(user: owner.users[owner.index(of: id)], policy: owner.policies.policy(of: id))
+        let (outcomes, changes) = rules.imports(friends, in: friendGroups(of: owner), at: now.wall, isOfCall: mayHaveWritten)
+        for outcome in outcomes where rules.isFriend(String(outcome.user.id)) {
+            writeAgain(.friend, String(outcome.user.id), of: owner, into: &outbox)
         }
         write(changes, isSilent: true, on: &owner, into: &outbox)
         owner.removeBlank(id)
@@ -59,17 +42,8 @@ extension OwnerRequest {
 }
 
 extension Friend {
-    fileprivate init(
-        _ imported: FriendImport, groupIDs: [FriendGroupID], at time: Milliseconds, declared: [CustomFieldDeclaration]
-    ) {
-        self.init(addTime: imported.addTime ?? time)
-        (remark, addWording, addSource) = (imported.values.remark ?? "", imported.addWording, imported.addSource)
-        self.groupIDs = groupIDs
-        set(imported.values.fields, declared: declared)
-    }
-
     /// Sets custom fields; an empty text removes one. A field that the app no longer declares goes as well.
-    fileprivate mutating func set(_ fields: [CustomField], declared: [CustomFieldDeclaration]) {
+    mutating func set(_ fields: [CustomField], declared: [CustomFieldDeclaration]) {
         guard !fields.isEmpty else { return }
         let kept = customFields.filter { field in
             !fields.contains { $0.name == field.name } && declared.contains { $0.name == field.name }

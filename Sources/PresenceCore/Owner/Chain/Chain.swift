@@ -397,7 +397,8 @@ extension ChainCall {
         case .respond(let other, let command): [(other, .command(command))]
         case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
         case .deleteAll(let isTwoWay):
-            owner.firstFriends(of: user, countMax: Self.deletedMax).map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
+            owner.index(ofKnown: user).map { owner.users[$0].list(.friend).page(after: nil, limit: Self.deletedMax) }?
+                .map { (UserID($0.key, besides: user), isTwoWay ? .command(.delete) : .deleteOneWay) } ?? []
         case .setBlocked(let users, let isBlocked): users.map { ($0, isBlocked ? .command(.block) : .unblock) }
         }
     }
@@ -417,12 +418,6 @@ extension Owner {
     /// The open decision of a user about another; nil for none.
     func outboxCommand(of pair: ChainPair) -> OutboxCommand? {
         index(ofKnown: pair.user).flatMap { users[$0].outboxCommand(about: pair.other) }
-    }
-
-    /// The first friends of a user by their IDs.
-    fileprivate func firstFriends(of id: UserID, countMax: Int) -> [UserID] {
-        guard let user = index(ofKnown: id) else { return [] }
-        return users[user].list(.friend).page(after: nil, limit: countMax).map { UserID($0.key, besides: id) }
     }
 
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
