@@ -179,13 +179,18 @@ extension JSONValue {
             let longest = prefix + String(repeating: "é", count: rest / 2) + (rest % 2 == 1 ? "x" : "")
             probes += [(.string(longest), true), (.string(longest + "x"), false)]
         }
-        if let max = self["maxItems"]?.integer { probes += [(.users(max), true), (.users(max + 1), false)] }
-        if let min = self["minItems"]?.integer { probes += [(.users(min), true)] + (min > 0 ? [(.users(min - 1), false)] : []) }
+        if let max = self["maxItems"]?.integer { probes += [(items(max), true), (items(max + 1), false)] }
+        if let min = self["minItems"]?.integer { probes += [(items(min), true)] + (min > 0 ? [(items(min - 1), false)] : []) }
         if self["type"]?.elements.contains("null") == true { probes.append((.null, true)) }
         return probes
     }
 
-    private static func users(_ count: Int64) -> JSONValue { .array((0..<count).map { .string("u\($0)") }) }
+    /// Users, or objects about them.
+    private func items(_ count: Int64) -> JSONValue {
+        let users = (0..<count).map { JSONValue.string("u\($0)") }
+        guard let item = self["items"], item["properties"] != nil else { return .array(users) }
+        return .array(users.map { item.example(with: "userID", $0) })
+    }
 
     /// A body with one field as given, and of the others those that must be there.
     fileprivate func example(with name: String, _ value: JSONValue) -> JSONValue {

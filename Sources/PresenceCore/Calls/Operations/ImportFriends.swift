@@ -64,6 +64,24 @@ enum ImportFriends: ClientOperation {
     }
 }
 
+extension ImportFriends {
+    /// Adds friends to the user's list alone, each with a result.
+    static func perform(
+        _ friends: [FriendImport], of request: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> FriendCallResult {
+        let user = owner.index(of: request.id)
+        let rules = ChainRules(user: owner.users[user], policy: owner.policies.policy(of: request.id))
+        let groups = request.friendGroups(of: owner)
+        let (outcomes, changes) = rules.imports(friends, in: groups, at: request.now.wall, isOfCall: request.mayHaveWritten)
+        for outcome in outcomes where rules.isFriend(String(outcome.user.id)) {
+            request.writeAgain(.friend, String(outcome.user.id), of: owner, into: &outbox)
+        }
+        request.write(changes, isSilent: true, on: &owner, into: &outbox)
+        owner.removeBlank(request.id)
+        return FriendCallResult(users: outcomes)
+    }
+}
+
 /// `deleteAllFriends`: removes the friends of the caller, and with `delType` 2 the caller from their lists. For back ends alone.
 enum DeleteAllFriends: ClientOperation {
     static let description = OpenAPI.Operation(

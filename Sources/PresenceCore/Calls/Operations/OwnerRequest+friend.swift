@@ -1,19 +1,7 @@
 import PresenceWire
 
-/// Changes of what a user's list says about a friend (P11), and friends who come from another service.
+/// Changes of what a user's list says about a friend (P11).
 extension OwnerRequest {
-    /// Adds friends to the user's list alone, each with a result.
-    func importFriends(_ friends: [FriendImport], on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
-        let rules = ChainRules(user: owner.users[owner.index(of: id)], policy: owner.policies.policy(of: id))
-        let (outcomes, changes) = rules.imports(friends, in: friendGroups(of: owner), at: now.wall, isOfCall: mayHaveWritten)
-        for outcome in outcomes where rules.isFriend(String(outcome.user.id)) {
-            writeAgain(.friend, String(outcome.user.id), of: owner, into: &outbox)
-        }
-        write(changes, isSilent: true, on: &owner, into: &outbox)
-        owner.removeBlank(id)
-        return FriendCallResult(users: outcomes)
-    }
-
     /// Changes the remark, the groups and the custom fields of a friend. The result has the friend.
     func modify(_ other: UserID, _ change: FriendChange, on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
         let key = String(other.id)

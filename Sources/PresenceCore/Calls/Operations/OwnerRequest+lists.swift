@@ -24,7 +24,7 @@ extension OwnerRequest {
         case .addToGroup(let name, let users): finish(addToGroup(name, users, on: &owner, into: &outbox), into: &outbox)
         case .removeFromGroup(let name, let users):
             finish(removeFromGroup(name, users, on: &owner, into: &outbox), into: &outbox)
-        case .importFriends(let friends): finish(importFriends(friends, on: &owner, into: &outbox), into: &outbox)
+        case .importFriends(let friends): finish(ImportFriends.perform(friends, of: self, on: &owner, into: &outbox), into: &outbox)
         }
     }
 

@@ -444,18 +444,16 @@ extension Owner {
                 continue
             }
             let row = change.row(of: id, version: Version(stamp: version.stamp, node: change.fact == nil ? 0 : clock.node))
-            let isFirst = change.kind.hasSequence && !begun.contains(change.kind)
-            let isLate = isFirst && users[user].list(change.kind).mayBePassed(row.version)
-            if isFirst { begun.append(change.kind) }
+            let mayBeLate = change.kind.hasSequence && !begun.contains(change.kind)
+            let isLate = mayBeLate && users[user].list(change.kind).mayBePassed(row.version)
+            begun.append(change.kind)
             let old = news == nil ? RelationshipState() : users[user].relationship
             users.modifyLists(user) { _ = $0.merge(row) }
             outbox.rows.append(row)
             if isLate { markLate(change.kind, of: user, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
-        if changes.contains(where: { $0.kind == .friend && $0.fact == nil }) {
-            ProfileFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
-        }
+        ProfileFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
         news?.tell(user, isSilent: isSilent, of: &self, into: &outbox)
     }
 }

@@ -115,8 +115,13 @@ struct ProfileFollows {
         owner.users.modifyLists(user) { $0.updateEnds() }
     }
 
-    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more.
-    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more, if the changes have removed friends.
+    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }) else { return }
+        endNonFriends(by: &owner, at: now, into: &outbox)
+    }
+
+    private func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         drop(owner.users[user].profilesOfNonFriends, of: &owner, at: now, into: &outbox)
     }
 
