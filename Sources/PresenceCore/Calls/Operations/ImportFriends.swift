@@ -45,7 +45,7 @@ enum ImportFriends: ClientOperation {
             "groups", bytes: 1...Int(policy.chain.friendGroupNameBytesMax), count: 0...Limits.friendGroupsMax)
         friend.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
         friend.addSource = try fields.addSource()
-        friend.addTime = try fields.integer("addTime", in: Limits.times)
+        friend.addTime = try fields.integer("addTime", in: 0...Limits.times.upperBound)
         switch fields.value("custom") {
         case nil: break
         case .object(let members):
