@@ -93,6 +93,8 @@ extension CSVRecords.Record {
 /// The error that ends an import: the place, what is wrong, and what would be right.
 public struct ImportError: Error, CustomStringConvertible {
     public let description: String
+    /// Whether the cluster is at fault, and not the file. The same import goes on later.
+    public let isOfCluster: Bool
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, isOfCluster: Bool = false) { (self.description, self.isOfCluster) = (description, isOfCluster) }
 }

@@ -20,6 +20,8 @@ public struct FriendImport: Sendable {
         public var callsCount = 16
         /// Whether the position of an earlier run is ignored.
         public var restarts = false
+        /// Told when a call has had no answer, and is repeated for half a minute; with the reason.
+        public var onSilence: @Sendable (String) -> Void = { _ in }
 
         public init(file: String, target: String, token: String) { (self.file, self.target, self.token) = (file, target, token) }
     }
@@ -47,7 +49,8 @@ public struct FriendImport: Sendable {
     public init(_ options: Options) {
         self.options = options
         calls = ImportCalls(
-            target: options.target, token: options.token, isInsecure: options.isInsecure, connectionsCount: options.callsCount)
+            target: options.target, token: options.token, isInsecure: options.isInsecure, connectionsCount: options.callsCount,
+            onSilence: options.onSilence)
     }
 
     /// The path of the report about refused rows.
@@ -198,7 +201,7 @@ public struct FriendImport: Sendable {
     private static func refusal(_ error: ImportCalls.Refused, rowsCount: Int) throws -> (place: Int, refusal: RowRefusal) {
         guard error.detail.hasPrefix("friends["), let end = error.detail.firstIndex(of: "]"),
             let place = Int(error.detail.dropFirst("friends[".count).prefix(upTo: end)), place < rowsCount
-        else { throw ImportError("the node refuses the import: \(error.status), code \(error.code): \(error.detail)") }
+        else { throw ImportError("the node refuses the import: \(error.status), code \(error.code): \(error.detail)", isOfCluster: true) }
         let reason = error.detail[error.detail.index(after: end)...].drop { $0 == "." }
         return (place, RowRefusal(code: error.code, reason: String(reason)))
     }
@@ -209,7 +212,9 @@ public struct FriendImport: Sendable {
         for name in Set(batch.rows.flatMap(\.row.groups)).sorted() {
             do { failures[name] = try await calls.createGroup(name, of: batch.user) } catch let error as ImportCalls.Refused {
                 // A name that is too long is the fault of its rows.
-                guard error.detail.hasPrefix("groupNames") else { throw ImportError("the node refuses the import: \(error.detail)") }
+                guard error.detail.hasPrefix("groupNames") else {
+                    throw ImportError("the node refuses the import: \(error.detail)", isOfCluster: true)
+                }
                 failures[name] = RowRefusal(code: error.code, reason: error.detail)
             }
         }

@@ -20,12 +20,16 @@ struct ImportCalls: Sendable {
     let http: HTTPClient
     let target: String
     let token: String
+    /// Told when a call has had no answer for the first time, with the reason.
+    let onSilence: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - target: the URL of a node's client port.
     ///   - token: a token with role admin.
     ///   - connectionsCount: most connections at once.
-    init(target: String, token: String, isInsecure: Bool, connectionsCount: Int) {
+    init(
+        target: String, token: String, isInsecure: Bool, connectionsCount: Int, onSilence: @escaping @Sendable (String) -> Void
+    ) {
         var tls = TLSConfiguration.makeClientConfiguration()
         if isInsecure { tls.certificateVerification = .none }
         var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
@@ -34,6 +38,7 @@ struct ImportCalls: Sendable {
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsCount
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        self.onSilence = onSilence
         (self.target, self.token) = (target.hasSuffix("/") ? String(target.dropLast()) : target, token)
     }
 
@@ -71,12 +76,14 @@ struct ImportCalls: Sendable {
             json.member("asUser", user)
             members(&json)
         }
-        for pause in Self.pauses {
-            if let answer = try await attempt(operation, json.bytes).answer { return answer }
+        for (number, pause) in Self.pauses.enumerated() {
+            let (answer, problem) = try await attempt(operation, json.bytes)
+            if let answer { return answer }
+            if number == 0 { onSilence("\(target): \(problem)") }
             try await Task.sleep(for: pause)
         }
         let (answer, problem) = try await attempt(operation, json.bytes)
-        guard let answer else { throw ImportError("\(target): \(problem)") }
+        guard let answer else { throw ImportError("\(target): \(problem)", isOfCluster: true) }
         return answer
     }
 

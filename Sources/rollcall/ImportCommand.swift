@@ -35,6 +35,7 @@ struct ImportCommand: AsyncParsableCommand {
         if bearer == nil { bearer = try await TokenMint().token(user: "rollcall-import", app: app, isAdmin: true) }
         var options = FriendImport.Options(file: file, target: target, token: bearer ?? "")
         (options.callsCount, options.restarts, options.isInsecure) = (calls, restart, insecure)
+        options.onSilence = { Terminal.error("rollcall: \($0); trying again for half a minute") }
         let start = ContinuousClock.now
         let counts: ImportCounts
         do {
@@ -43,8 +44,9 @@ struct ImportCommand: AsyncParsableCommand {
             }
         } catch let error as ImportError {
             if Terminal.isInteractive { Terminal.line("") }
+            guard error.isOfCluster else { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.usage) }
             throw CommandFailure(
-                description: "\(error). The same command goes on where this one has stopped.", code: PresenceNode.ExitCode.unavailable)
+                description: "\(error)\nThe same command goes on where this one has stopped.", code: PresenceNode.ExitCode.unavailable)
         }
         if Terminal.isInteractive { Terminal.line("") }
         let report = counts.refused > 0 ? " (\(FriendImport.reportPath(beside: file)))" : ""
