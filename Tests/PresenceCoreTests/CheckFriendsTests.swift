@@ -65,7 +65,8 @@ import Testing
         cluster.call(.checkRelations([ben, cid, dan].map(user), .friends, isTwoWay: true), by: ann, on: 2)
         cluster.advance(.milliseconds(5_100))
         #expect(
-            cluster.lastAnswer(on: 2) == .relationsChecked([relation(ben, true, nil), relation(cid, true, false), relation(dan, false, nil)]))
+            cluster.lastAnswer(on: 2)
+                == .relationsChecked([relation(ben, true, nil), relation(cid, true, false), relation(dan, false, nil)]))
     }
 
     @Test("A check finds the next owner of a user whose owner dies meanwhile") mutating func ownerDies() {
