@@ -10,13 +10,16 @@ public struct CallLimits: Sendable, Equatable {
     public var unsubscribeUsersMax: Int
     /// Rows of one page of `getSubscribedUserStatus`.
     public var pageRowsMax: Int
+    /// Users of one call about profiles or the relationship chain.
+    public var chainUsersMax: Int
 
     /// - Parameters: see the properties.
-    public init(queryUsersMax: Int, subscribeUsersMax: Int, unsubscribeUsersMax: Int, pageRowsMax: Int = 200) {
+    public init(queryUsersMax: Int, subscribeUsersMax: Int, unsubscribeUsersMax: Int, pageRowsMax: Int = 200, chainUsersMax: Int = 100) {
         self.queryUsersMax = max(queryUsersMax, 1)
         self.subscribeUsersMax = max(subscribeUsersMax, 1)
         self.unsubscribeUsersMax = max(unsubscribeUsersMax, 1)
         self.pageRowsMax = max(pageRowsMax, 1)
+        self.chainUsersMax = max(chainUsersMax, 1)
     }
 
     /// Rollcall's own preset.

@@ -34,6 +34,11 @@ public struct ClientConfiguration: Sendable {
     public var loginAttemptsMax = 5
     /// The most users whose status the client keeps, and that wait for a slow reader. Default 10,000.
     public var usersMax = 10_000
+    /// Whether the client keeps the own friends, requests, blocklist and groups as ``PresenceClient/relationships``: it fetches them after
+    /// the login, and what it has missed after each interruption. Default false.
+    public var keepsRelationships = false
+    /// The time for which a fetched profile is used again (P4). Default: a day.
+    public var profileExpiry = Duration.seconds(86_400)
     /// The clock that measures the waits.
     public var clock: any Clock<Duration> = ContinuousClock()
     /// The source of the jitter and of the first address.

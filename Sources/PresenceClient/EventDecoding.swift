@@ -11,6 +11,7 @@ enum ServerEvent: Equatable {
     case subscriptionSyncCompleted(SubscribeType)
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
     case subscriptionExpired([String])
+    case relationship(RelationshipNews)
     case kickedOffline(reason: String)
     case loggedOut
     case reconnectHint(after: Duration)
@@ -37,7 +38,9 @@ enum ServerEvent: Equatable {
         case "onLogout": self = .loggedOut
         case "onReconnectHint":
             self = .reconnectHint(after: .milliseconds(max(try JSON.decode(Hint.self, from: event.data).afterMilliseconds ?? 0, 0)))
-        default: return nil
+        default:
+            guard let news = try RelationshipNews(event) else { return nil }
+            self = .relationship(news)
         }
     }
 

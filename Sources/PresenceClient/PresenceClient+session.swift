@@ -41,6 +41,8 @@ extension PresenceClient {
         lastEventID = nil
         lastSessionID = nil
         token = nil
+        mirror.reset()
+        profiles.removeAll()
     }
 
     /// Forgets the custom status of the login, because it is set or must not be set any more.
@@ -133,6 +135,7 @@ extension PresenceClient {
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
+        case .relationship(let news): receive(news)
         case .kickedOffline(let reason):
             // The answer to the own logout ends the session.
             if machine.isLeaving { return }
@@ -157,6 +160,7 @@ extension PresenceClient {
         callAddress = streams[stream]?.address ?? callAddress
         timer?.cancel()
         obey(machine.connected(stream, node: opened.node))
+        mirror.connected()
         broadcaster.send(.connected(opened))
         watch?.cancel()
         watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }

@@ -57,6 +57,11 @@ public actor PresenceClient {
     var retryWaits: [UInt64: Task<Void, any Error>] = [:]
     /// The number of ended logins. A call is not retried after the login in which it was made.
     var endedLoginsCount = 0
+    /// The own relationship chain.
+    var mirror = RelationshipMirror()
+    /// The profiles that were fetched.
+    var profiles: ProfileCache
+    private let madeAt = ContinuousClock.now
     var isClosed = false
     /// The open session; nil without one.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }
@@ -81,7 +86,11 @@ public actor PresenceClient {
             loginAttemptsMax: configuration.loginAttemptsMax)
         self.random = random
         view = StatusView(usersMax: configuration.usersMax)
+        profiles = ProfileCache(usersMax: configuration.usersMax, expiry: configuration.profileExpiry)
     }
+
+    /// The time since the client was made.
+    var age: Duration { madeAt.duration(to: .now) }
 
     // MARK: The session
 

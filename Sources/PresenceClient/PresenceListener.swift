@@ -12,6 +12,8 @@ public protocol PresenceListener: AnyObject, Sendable {
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
     /// Subscriptions to these users have expired. Called only if the app's policy says so (`subscription.notifyExpiry`).
     func onSubscriptionExpired(_ userIDs: [String])
+    /// The own relationship chain has changed, or the profile of a user whom the own user follows.
+    func onRelationshipChanged(_ change: RelationshipChange)
     /// The node ended the session. The client does not log in again by itself.
     func onKickedOffline(reason: String)
     /// The user logged this session out on another device. The client does not log in again by itself.
@@ -33,6 +35,8 @@ extension PresenceListener {
     /// Does nothing.
     public func onSubscriptionExpired(_ userIDs: [String]) {}
     /// Does nothing.
+    public func onRelationshipChanged(_ change: RelationshipChange) {}
+    /// Does nothing.
     public func onKickedOffline(reason: String) {}
     /// Does nothing.
     public func onLogout() {}
@@ -46,6 +50,7 @@ extension PresenceListener {
         case .subscriptionSyncCompleted(let type): onSubscriptionSyncCompleted(type)
         case .subscriptionChangedOnOtherDevices(let change): onSubscriptionChangedOnOtherDevices(change)
         case .subscriptionExpired(let users): onSubscriptionExpired(users)
+        case .relationshipChanged(let change): onRelationshipChanged(change)
         case .kickedOffline(let reason): onKickedOffline(reason: reason)
         case .loggedOut: onLogout()
         case .connectionStateChanged(let change): onConnectionStateChanged(change)

@@ -64,6 +64,16 @@ package struct Fixture: Sendable {
         package init(description: String) { self.description = description }
     }
 
+    /// Changes settings of the policy of app `default`, as an operator does.
+    package func setPolicy(_ settings: String) async throws {
+        let token = try await TokenMint().token(user: "operator", isAdmin: true)
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: nodes[0].ports.ops, path: "/admin/v1/setAppPolicy",
+            headers: [("authorization", "Bearer \(token)")], body: #"{"settings":\#(settings)}"#,
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        guard response.status == 200 else { throw HTTPFailure(description: response.text) }
+    }
+
     /// Calls an operation as `user`.
     package func call(_ operation: String, _ body: String, as user: String? = "ann", app: String = "default", node: Int = 0) async throws
         -> (

@@ -32,6 +32,9 @@ extension Feed<[UserStatus]> {
 }
 
 extension PresenceClient {
+    /// Breaks the session's stream, as a network does.
+    func loseStream() { machine.current.flatMap { streams[$0]?.task }?.cancel() }
+
     /// Whether the session's stream came over HTTP/2.
     var isMultiplexed: Bool { machine.current.flatMap { streams[$0]?.isMultiplexed } ?? false }
 }

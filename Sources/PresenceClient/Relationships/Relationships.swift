@@ -1,0 +1,196 @@
+/// The own relationship chain, as this client knows it.
+public struct Relationships: Sendable, Equatable {
+    /// The friends, by user ID.
+    public internal(set) var friends: [Friend] = []
+    /// The requests that wait, the oldest change first.
+    public internal(set) var requests: [FriendRequest] = []
+    /// The received requests that were not read.
+    public internal(set) var unreadCount = 0
+    /// The users on the own blocklist, by user ID.
+    public internal(set) var blocked: [String] = []
+    /// The groups, in the order of their creation.
+    public internal(set) var groups: [FriendGroup] = []
+}
+
+/// Keeps ``Relationships`` equal to the lists of the node: it applies each event that follows the state that it holds, and asks for what
+/// it has missed. A value without I/O.
+///
+/// At most one query of each list is under way. Events that arrive meanwhile, and do not follow what the query brings, cause another one.
+struct RelationshipMirror {
+    /// The lists that a node is asked for.
+    enum List: Hashable, CaseIterable {
+        case friends, requests, blocked, groups
+    }
+
+    private struct Sync {
+        /// The sequence of the list that the client holds; nil for none. Lists without a sequence have none.
+        var held: String?
+        /// The newest sequence that an event has named.
+        var newest: String?
+        /// Whether a query is under way.
+        var isFetching = false
+        /// Whether the list may have changed in a way that the query under way does not show.
+        var isStale = false
+    }
+
+    private(set) var state = Relationships()
+    private var syncs: [List: Sync] = [:]
+
+    /// The sequence from which the changes of a list are to be fetched; nil for the whole list.
+    func held(_ list: List) -> String? { syncs[list]?.held }
+
+    // MARK: Sessions
+
+    /// A session was opened. Events of lists without a sequence may have been missed.
+    mutating func connected() {
+        for list in [List.blocked, .groups] { syncs[list, default: Sync()].isStale = true }
+    }
+
+    /// The login has ended. The next one may be of another user.
+    mutating func reset() { self = RelationshipMirror() }
+
+    // MARK: Events
+
+    /// Takes an event. Returns the lists to fetch.
+    mutating func receive(_ news: RelationshipNews) -> [List] {
+        switch news {
+        case .state(let friends, let requests, let unreadCount):
+            state.unreadCount = unreadCount
+            note(friends, of: .friends)
+            note(requests, of: .requests)
+        case .friendsAdded(let friends, let step), .friendsChanged(let friends, let step): take(step, of: .friends) { $0.store(friends) }
+        case .friendsDeleted(let users, let step): take(step, of: .friends) { $0.remove(users) }
+        case .requestsAdded(let requests, let step, let unreadCount):
+            state.unreadCount = unreadCount
+            take(step, of: .requests) { $0.store(requests) }
+        case .requestsDeleted(let users, let kind, let step, let unreadCount):
+            state.unreadCount = unreadCount
+            take(step, of: .requests) { $0.removeRequests(of: users, kind) }
+        case .requestsRead(_, let unreadCount): state.unreadCount = unreadCount
+        case .blocked(let users):
+            noteChange(of: .blocked)
+            state.block(users)
+        case .unblocked(let users):
+            noteChange(of: .blocked)
+            state.unblock(users)
+        case .groups(let groups):
+            noteChange(of: .groups)
+            // An event about many friends names no users.
+            if groups.contains(where: { $0.userIDs == nil }) { syncs[.groups, default: Sync()].isStale = true }
+            state.groups = groups
+        case .profile: break
+        }
+        return due()
+    }
+
+    /// The query under way may be older than this change.
+    private mutating func noteChange(of list: List) {
+        if syncs[list]?.isFetching ?? false { syncs[list]?.isStale = true }
+    }
+
+    private mutating func note(_ newest: String, of list: List) {
+        syncs[list, default: Sync()].newest = newest
+        if syncs[list]?.held != newest { syncs[list]?.isStale = true }
+    }
+
+    /// Applies a change of a list if it follows what the client holds. Otherwise the list is fetched.
+    private mutating func take(_ step: RelationshipNews.Step, of list: List, _ apply: (inout Relationships) -> Void) {
+        var sync = syncs[list, default: Sync()]
+        sync.newest = step.to
+        if sync.held == step.from, !sync.isFetching {
+            sync.held = step.to
+            apply(&state)
+        } else if sync.held != step.to {
+            sync.isStale = true
+        }
+        syncs[list] = sync
+    }
+
+    /// The lists whose query is to begin now.
+    mutating func due() -> [List] {
+        let due = List.allCases.filter { syncs[$0].map { $0.isStale && !$0.isFetching } ?? false }
+        for list in due {
+            syncs[list]?.isFetching = true
+            syncs[list]?.isStale = false
+        }
+        return due
+    }
+
+    // MARK: Answers
+
+    /// A query of the friends has ended.
+    ///
+    /// - Parameters:
+    ///   - friends: all friends if `isFull`, else those that are new or different.
+    ///   - deleted: the users who are not friends any more.
+    mutating func fetchedFriends(_ friends: [Friend], deleted: [String], isFull: Bool, sequence: String) -> [List] {
+        if isFull { state.friends = [] }
+        state.remove(deleted)
+        state.store(friends)
+        return fetched(.friends, sequence)
+    }
+
+    /// A query of the requests has ended; nil if the client holds the newest.
+    mutating func fetchedRequests(_ requests: [FriendRequest]?, unreadCount: Int, sequence: String) -> [List] {
+        if let requests { state.requests = requests }
+        state.unreadCount = unreadCount
+        return fetched(.requests, sequence)
+    }
+
+    mutating func fetchedBlocked(_ users: [String]) -> [List] {
+        state.blocked = users
+        return fetched(.blocked, nil)
+    }
+
+    mutating func fetchedGroups(_ groups: [FriendGroup]) -> [List] {
+        state.groups = groups
+        return fetched(.groups, nil)
+    }
+
+    /// A query has failed. The next event about the list, or the next session, repeats it.
+    mutating func failed(_ list: List) {
+        syncs[list]?.isFetching = false
+        syncs[list]?.isStale = true
+    }
+
+    private mutating func fetched(_ list: List, _ sequence: String?) -> [List] {
+        var sync = syncs[list, default: Sync()]
+        (sync.held, sync.isFetching) = (sequence, false)
+        // The answer has all that the events up to its sequence have told.
+        if let sequence, sequence == sync.newest { sync.isStale = false }
+        syncs[list] = sync
+        return due()
+    }
+}
+
+extension Relationships {
+    fileprivate mutating func store(_ changed: [Friend]) {
+        let keys = Set(changed.map { UserKey($0.userID) })
+        friends = (friends.filter { !keys.contains(UserKey($0.userID)) } + changed).sorted { $0.userID < $1.userID }
+    }
+
+    fileprivate mutating func remove(_ users: [String]) {
+        let keys = Set(users.map { UserKey($0) })
+        if !keys.isEmpty { friends.removeAll { keys.contains(UserKey($0.userID)) } }
+    }
+
+    fileprivate mutating func store(_ changed: [FriendRequest]) {
+        for request in changed { removeRequests(of: [request.userID], request.type) }
+        requests += changed
+    }
+
+    fileprivate mutating func removeRequests(of users: [String], _ kind: FriendRequest.Kind) {
+        let keys = Set(users.map { UserKey($0) })
+        requests.removeAll { $0.type == kind && keys.contains(UserKey($0.userID)) }
+    }
+
+    fileprivate mutating func block(_ users: [String]) {
+        unblock(users)
+        blocked = (blocked + users).sorted()
+    }
+
+    fileprivate mutating func unblock(_ users: [String]) {
+        let keys = Set(users.map { UserKey($0) })
+        blocked.removeAll { keys.contains(UserKey($0)) }
+    }
+}
