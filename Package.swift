@@ -25,6 +25,7 @@ let package = Package(
         .executable(name: "rollcall", targets: ["rollcall"]),
         .library(name: "PresenceClient", targets: ["PresenceClient"]),
         .library(name: "TencentStatus", targets: ["TencentStatus"]),
+        .library(name: "TencentFriendship", targets: ["TencentFriendship"]),
         .library(name: "RongCloudStatus", targets: ["RongCloudStatus"]),
         .library(name: "CommsEaseStatus", targets: ["CommsEaseStatus"]),
         .library(name: "ZIMStatus", targets: ["ZIMStatus"]),
@@ -123,6 +124,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(name: "TencentStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "TencentFriendship", dependencies: ["PresenceClient"], swiftSettings: strict),
         .target(name: "RongCloudStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
         .target(name: "CommsEaseStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
         .target(name: "ZIMStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
@@ -168,13 +170,15 @@ let package = Package(
         .testTarget(
             name: "DialectTests",
             dependencies: [
-                "PresenceClient", "TencentStatus", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture", "PresenceNode",
+                "PresenceClient", "TencentStatus", "TencentFriendship", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture",
+                "PresenceNode",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "PresenceClient", "TencentStatus", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture", "PresenceNode",
+                "PresenceClient", "TencentStatus", "TencentFriendship", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture",
+                "PresenceNode",
                 "PresenceWire", "HTTP2",
             ] + nio,
             swiftSettings: strict),

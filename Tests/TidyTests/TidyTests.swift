@@ -33,7 +33,8 @@ import Testing
         "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
         "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "SwiftCSV", "Foundation"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
-        "TencentStatus": ["PresenceClient"], "RongCloudStatus": ["PresenceClient", "Synchronization"],
+        "TencentStatus": ["PresenceClient"], "TencentFriendship": ["PresenceClient", "Synchronization"],
+        "RongCloudStatus": ["PresenceClient", "Synchronization"],
         "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
 

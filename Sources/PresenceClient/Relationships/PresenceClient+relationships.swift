@@ -4,7 +4,7 @@ extension PresenceClient {
     private static let repeatInterval = Duration.seconds(30)
 
     /// The own friends, requests, blocklist and groups. They are kept only with ``ClientConfiguration/keepsRelationships``, and are
-    /// complete once ``RelationshipChange/synced`` has come after a login.
+    /// right once ``RelationshipChange/synced`` has come after a login.
     public var relationships: Relationships { mirror.state }
 
     /// The changes of the own relationship chain, and of profiles.
@@ -55,6 +55,28 @@ extension PresenceClient {
             guard logins == endedLoginsCount else { return }
             fetch(mirror.due())
         }
+    }
+
+    /// Returns all friends (P9), by user ID: those that the client keeps, or those of the node.
+    public func getFriendList() async throws(PresenceError) -> [Friend] {
+        if mirror.state.isComplete { return mirror.state.friends }
+        return try await changedFriends(since: nil).friendList
+    }
+
+    /// Returns the friend requests (P21), with the number of those that were not read: those that the client keeps, or those of the node.
+    public func getPendencyList() async throws(PresenceError) -> (requests: [FriendRequest], unreadCount: Int) {
+        if mirror.state.isComplete { return (mirror.state.requests, mirror.state.unreadCount) }
+        let answer = try await changedRequests(since: nil)
+        return (answer.requests ?? [], answer.unreadCount)
+    }
+
+    /// Returns one page of friend requests from the node (P21–P26). For façades whose API has pages.
+    package func pendencyPage(
+        since sequence: String?, after timestamp: Int64, limit: Int, type: Int
+    ) async throws(PresenceError) -> (seq: String, timestamp: Int64, unreadCnt: Int, requests: [FriendRequest]) {
+        let query = Wire.RequestQuery(seq: sequence, timestamp: timestamp, numPerPage: limit, type: type)
+        let page = try await call("getPendencyList", query, as: Wire.RequestPage.self)
+        return (page.seq, page.timestamp, page.unreadCnt, page.pendencyList)
     }
 
     /// The friends that have changed since a sequence, or all of them.

@@ -1,5 +1,7 @@
 /// The own relationship chain, as this client knows it.
 public struct Relationships: Sendable, Equatable {
+    /// Whether all lists have been fetched since the login.
+    public internal(set) var isComplete = false
     /// The friends, by user ID.
     public internal(set) var friends: [Friend] = []
     /// The requests that wait, the oldest change first.
@@ -31,6 +33,8 @@ struct RelationshipMirror {
         var isFetching = false
         /// Whether the list may have changed in a way that the query under way does not show.
         var isStale = false
+        /// Whether the list was fetched since the login.
+        var isKnown = false
     }
 
     private(set) var state = Relationships()
@@ -155,10 +159,11 @@ struct RelationshipMirror {
 
     private mutating func fetched(_ list: List, _ sequence: String?) -> [List] {
         var sync = syncs[list, default: Sync()]
-        (sync.held, sync.isFetching) = (sequence, false)
+        (sync.held, sync.isFetching, sync.isKnown) = (sequence, false, true)
         // The answer has all that the events up to its sequence have told.
         if let sequence, sequence == sync.newest { sync.isStale = false }
         syncs[list] = sync
+        state.isComplete = List.allCases.allSatisfy { syncs[$0]?.isKnown ?? false }
         return due()
     }
 }
