@@ -155,6 +155,36 @@ extension ConformanceTests {
             }
         }
 
+        @Test("P13 The source of a friend has its prefix and at most 8 bytes after it; anything else is 6017, and adds nobody")
+        func sources() async throws {
+            let app = try await App("tencent")
+            for (source, isRight) in [
+                ("AddSource_Type_", true), ("AddSource_Type_12345678", true), ("AddSource_Type_123456é", true), ("", true),
+                ("AddSource_Type_123456789", false), ("AddSource_Type_1234567é", false), ("iOS", false), ("addsource_type_iOS", false),
+            ] {
+                let answer = try await app.call("addFriend", #"{"userID":"ben","addSource":"\#(source)"}"#, node: 1)
+                #expect(answer.status == (isRight ? 200 : 400), "\(source)")
+                if !isRight { #expect(answer.code == 6017 && answer.detail.hasPrefix("addSource: ")) }
+                let list = try await app.call("getFriendList", "{}", node: 2)["friendList"].elements
+                #expect(list.compactMap { $0["addSource"]?.text } == (isRight ? [source] : []))
+                _ = try await app.call("deleteFriends", #"{"userIDs":["ben"],"delType":2}"#, node: 0)
+            }
+        }
+
+        @Test(
+            "P44 Friends work for users whom the app has registered, and for users who are known by their tokens alone",
+            arguments: [true, false])
+        func accounts(areHosted: Bool) async throws {
+            let app = try await App("tencent", areHosted ? #"{"users.mustBeRegistered":true}"# : "{}")
+            if areHosted { try await app.register(["ann", "ben"]) }
+            _ = try await app.login("ann", node: 1)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#, node: 2)) == 0)
+            #expect(
+                try await app.call("getFriendList", "{}", as: "ben", node: 0)["friendList"].elements.map { $0["userID"]?.text } == ["ann"])
+            let profile = try await app.call("modifySelfProfile", #"{"values":{"Nick":"Ben"}}"#, as: "ben", node: 1)
+            #expect(profile["profile"]["nick"]?.text == "Ben")
+        }
+
         @Test("P15 A back end empties a friend list, of one side or of both", arguments: [1, 2])
         func deletingAll(type: Int) async throws {
             let app = try await App("tencent")

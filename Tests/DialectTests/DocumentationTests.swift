@@ -3,6 +3,7 @@ import Foundation
 import NodeFixture
 import PresenceClient
 import RongCloudStatus
+import TencentFriendship
 import TencentStatus
 import Testing
 import ZIMStatus
@@ -36,6 +37,7 @@ import ZIMStatus
         let configuration = try await fixture.configuration(of: "ann")
         let delegate = Delegate()
         try await tencent(configuration, TencentListener())
+        try await tencentFriends(configuration, FriendListener())
         try await rongCloud(configuration, delegate)
         try await commsEase(configuration, delegate)
         try await zim(configuration, delegate)
@@ -52,6 +54,21 @@ import ZIMStatus
             ONLINE OFFLINE UNLOGINED V2TIMCallback V2TIMValueCallback onSuccess onError succ fail V2TIMSDKListener
             V2TIMStringVector V2TIMUserStatusVector V2TIMString 72001 SetSelfStatus GetUserStatus SubscribeUserStatus
             UnsubscribeUserStatus GetLoginUser OnUserStatusChanged OnSuccess OnError
+            """
+        ),
+        (
+            "ComingFromTencentFriends",
+            """
+            getSelfProfile TIMFriendshipManager TIMUserProfile identifier customInfo getUsersProfile forceUpdate TIMFriendProfileOption
+            expiredSeconds setUserConfig TIMManager TIMUserConfig friendProfileOpt sharedInstance modifySelfProfile TIMProfileTypeKey_Nick
+            TIMProfileTypeKey_Custom_Prefix getFriendList TIMFriend modifyFriend TIMFriendTypeKey_Remark TIMFriendTypeKey_Group
+            TIMFriendTypeKey_Custom_Prefix addFriend TIMFriendRequest TIMFriendResult result_code result_info delFriend deleteFriends
+            TIM_FRIEND_DEL_BOTH doResponse TIMFriendResponse checkFriends TIMFriendCheckInfo TIMCheckFriendResult TIMFriendRelationType
+            getPendencyList TIMFriendPendencyRequest seq TIMFriendPendencyResponse TIMFriendPendencyItem deletePendency pendencyReport
+            addBlackList deleteBlackList getBlackList createFriendGroup deleteFriendGroup addFriendsToFriendGroup
+            delFriendsFromFriendGroup renameFriendGroup getFriendGroups TIMMessage TIMSNSSystemElem TIMSNSChangeInfo
+            TIM_SNS_SYSTEM_ADD_FRIEND onNewMessage elemCount getElem setMessageListener initSdk TIMLoginParam userSig login
+            TIMProfileSystemElem fromUser nickName NSData succ fail
             """
         ),
         (

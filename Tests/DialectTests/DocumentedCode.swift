@@ -1,6 +1,7 @@
 import CommsEaseStatus
 import PresenceClient
 import RongCloudStatus
+import TencentFriendship
 import TencentStatus
 import ZIMStatus
 
@@ -71,6 +72,32 @@ func tencent(_ configuration: ClientConfiguration, _ listener: any V2TIMSDKListe
     print(statuses.map(\.statusType))
     try await manager.subscribeUserStatus(["userid1", "userid2"])
     try await manager.unsubscribeUserStatus(["userid1", "userid2"])
+    try await manager.logout()
+}
+
+// MARK: ComingFromTencentFriends.md
+
+final class FriendListener: TIMMessageListener {
+    func onNewMessage(_ msgs: [TIMMessage]) {
+        for case let elem as TIMSNSSystemElem in msgs.compactMap({ $0.getElem(0) }) {
+            print(elem.type, elem.users.map(\.identifier))
+        }
+    }
+}
+
+func tencentFriends(_ configuration: ClientConfiguration, _ listener: any TIMMessageListener) async throws {
+    let manager = TIMManager(configuration)
+    manager.setMessageListener(listener)
+    try await manager.login(TIMLoginParam())
+    let friendship = manager.friendshipManager
+    try await friendship.modifySelfProfile([TIMProfileTypeKey_Nick: "Ann", TIMProfileTypeKey_AllowType: TIM_FRIEND_NEED_CONFIRM])
+    var request = TIMFriendRequest()
+    request.identifier = "bob"
+    request.addSource = "AddSource_Type_iOS"
+    let result = try await friendship.addFriend(request)
+    print(result.result_code == TIM_FRIEND_STATUS_SUCC, result.result_info)
+    let sent = friendship.getFriendList(succ: { friends in print(friends.map(\.remark)) }, fail: { code, msg in print(code, msg) })
+    print(sent)
     try await manager.logout()
 }
 

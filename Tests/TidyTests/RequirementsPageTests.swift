@@ -31,7 +31,7 @@ import Testing
         for source in sources where source.path.hasPrefix("Tests/ConformanceTests/") {
             let file = source.path.split(separator: "/").last ?? ""
             for match in source.text.matches(of: /@Test\(\s*"([^"]*)"[^{]*?func (\w+)\(/) {
-                for id in match.1.matches(of: /\b[TRNZX][0-9]+\b/) { found[String(id.0), default: []].append("`\(file)`: `\(match.2)()`") }
+                for id in match.1.matches(of: /\b[TRNZPX][0-9]+\b/) { found[String(id.0), default: []].append("`\(file)`: `\(match.2)()`") }
             }
         }
         return found
