@@ -126,6 +126,18 @@ import Testing
         #expect(try !reasons().contains { $0.contains("blocked") })
     }
 
+    @Test("An explanation names a decision that waits for the owner of the other user, until that owner has answered")
+    mutating func explainedDecision() throws {
+        cluster.losing = [(0, 1)]
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 2)
+        cluster.advance(.milliseconds(100))
+        let words = "a decision of \(ann) about \(ben) (add) waits for the owner of \(ben) since "
+        #expect(try reasons().contains { $0.hasPrefix(words) })
+        cluster.losing = []
+        cluster.advance(.seconds(2))
+        #expect(try !reasons().contains { $0.contains("decision") })
+    }
+
     @Test("For visibility friends an explanation names the friendship and its time, or says that there is none")
     mutating func explainedFriendship() throws {
         cluster.call(.setVisibility(Visibility.Change(mode: .friends)), by: ann, on: 0)

@@ -125,7 +125,7 @@ enum ExplanationText {
         }
     }
 
-    /// The block and the friendship that decide whether the viewer sees the user, in words.
+    /// The block, the friendship and the open decision that decide whether the viewer sees the user, in words.
     private static func rules(of user: OwnedUser, about viewer: UserID) -> [String] {
         let (target, key) = (user.record.user, String(viewer.id))
         let rule = user.record.privacy?.visibility ?? Visibility()
@@ -134,6 +134,10 @@ enum ExplanationText {
             let hides = rule.blocked.contains(viewer)
             let effect = hides ? "which hides the status (block.hidesStatus)" : "which hides nothing, because block.hidesStatus is off"
             reasons.append("\(target.id) has blocked \(viewer.id) since \(blocked.since), \(effect)")
+        }
+        if let open = user.outboxCommand(about: viewer) {
+            let decision = "a decision of \(target.id) about \(viewer.id) (\(open.command.name))"
+            reasons.append("\(decision) waits for the owner of \(viewer.id) since \(open.begunAt)")
         }
         guard rule.mode == .friends else { return reasons }
         guard rule.friends.contains(viewer) else {
@@ -202,5 +206,18 @@ enum ExplanationText {
         json.member("ownerByThisNode", cluster.peers[peer].peer.id.rawValue)
         json.member("lastProofOfLifeOfOwner", peer == 0 ? edge.position : edge.relays.knownUpTo(peer))
         json.member("completeUpTo", edge.position)
+    }
+}
+
+extension ChainCommand {
+    /// The kind of decision, for operators.
+    fileprivate var name: String {
+        switch self {
+        case .add: "add"
+        case .accept: "accept"
+        case .reject: "reject"
+        case .delete: "delete"
+        case .block: "block"
+        }
     }
 }
