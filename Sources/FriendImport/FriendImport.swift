@@ -102,6 +102,7 @@ public struct FriendImport: Sendable {
             onProgress(Progress(counts: position.counts, share: share, earlierRows: earlier))
         }
         try report.close()
+        if position.counts.refused == 0 { try FileManager.default.removeItem(atPath: Self.reportPath(beside: options.file)) }
         // The next import of the file begins at its beginning.
         if position.counts.rows > 0 { try FileManager.default.removeItem(atPath: ImportPosition.path(beside: options.file)) }
         return position.counts

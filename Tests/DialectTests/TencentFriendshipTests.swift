@@ -150,7 +150,7 @@ import Testing
             "abc", values: [TIMFriendTypeKey_Remark: "002 remark"], succ: { msgLabel.text = "OK" },
             fail: { code, msg in msgLabel.text = "Failed: \(code), \(msg)" })
         try await fixture.until("the friend is modified") { msgLabel.text == "OK" }
-        try await me.friends.createFriendGroup(["school"], users: ["abc"])
+        _ = try await me.friends.createFriendGroup(["school"], users: ["abc"])
         try await me.friends.modifyFriend(
             "abc", values: [TIMFriendTypeKey_Custom_Prefix + "Since": 2_020, TIMFriendTypeKey_Group: TIMTexts(["school"])])
 

@@ -134,6 +134,7 @@ import Testing
         let words = "a decision of \(ann) about \(ben) (add) waits for the owner of \(ben) since "
         #expect(try reasons().contains { $0.hasPrefix(words) })
         cluster.losing = []
+        for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
         cluster.advance(.seconds(2))
         #expect(try !reasons().contains { $0.contains("decision") })
     }
