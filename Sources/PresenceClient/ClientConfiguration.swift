@@ -34,7 +34,7 @@ public struct ClientConfiguration: Sendable {
     public var loginAttemptsMax = 5
     /// The most users whose status the client keeps, and that wait for a slow reader. Default 10,000.
     public var usersMax = 10_000
-    /// Whether the client keeps the own friends, requests, blocklist and groups as ``PresenceClient/relationships``: it fetches them after
+    /// Whether the client keeps the own friends, requests, blocklist and groups as ``Friendship/relationships``: it fetches them after
     /// the login, and what it has missed after each interruption. Default false.
     public var keepsRelationships = false
     /// The time for which a fetched profile is used again (P4). Default: a day.

@@ -41,15 +41,13 @@ extension PresenceClient {
         lastEventID = nil
         lastSessionID = nil
         token = nil
-        mirror.reset()
-        profiles.removeAll()
+        friendship.loginEnded()
     }
 
     /// Forgets the custom status of the login, because it is set or must not be set any more.
     private func dropLoginStatus() {
+        if let call = loginStatus?.call { end(call: call) }
         loginStatus = nil
-        if let loginCall { end(call: loginCall) }
-        loginCall = nil
     }
 
     private func answerLogins(_ result: Result<Session, PresenceError>) {
@@ -97,8 +95,8 @@ extension PresenceClient {
         var query = "platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
         if configuration.isPushReachable { query += "&pushReachable=true" }
-        if let status = loginStatus, let loginCall, order.holds(.customStatus, loginCall) {
-            query += "&customStatus=\(percentEncoded(status))"
+        if let loginStatus, order.holds(.customStatus, loginStatus.call) {
+            query += "&customStatus=\(percentEncoded(loginStatus.text))"
         }
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
         let token = try await currentToken(after: nil)
@@ -135,7 +133,7 @@ extension PresenceClient {
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
-        case .relationship(let news): receive(news)
+        case .relationship(let news): friendship.receive(news)
         case .kickedOffline(let reason):
             // The answer to the own logout ends the session.
             if machine.isLeaving { return }
@@ -160,7 +158,7 @@ extension PresenceClient {
         callAddress = streams[stream]?.address ?? callAddress
         timer?.cancel()
         obey(machine.connected(stream, node: opened.node))
-        mirror.connected()
+        friendship.connected()
         broadcaster.send(.connected(opened))
         watch?.cancel()
         watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }

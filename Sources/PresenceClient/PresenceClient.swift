@@ -23,6 +23,12 @@ public actor PresenceClient {
         var hasHeard = false
     }
 
+    struct LoginStatus {
+        let text: String
+        /// The number of the login among the calls that set the custom status.
+        let call: UInt64
+    }
+
     /// The result of a login, for each waiting caller.
     typealias LoginWait = CheckedContinuation<Result<Session, PresenceError>, Never>
 
@@ -30,6 +36,8 @@ public actor PresenceClient {
     let transport: any Transport
     let broadcaster: Broadcaster
     let retry: CallRetry
+    /// Profiles, friends, requests, blocklist and groups.
+    public nonisolated let friendship: Friendship
     var random: any RandomNumberGenerator & Sendable
     var machine: SessionMachine
     var view: StatusView
@@ -45,10 +53,8 @@ public actor PresenceClient {
     var callAddress: Int
     /// The last opened session. A logout names it even while the client opens another one.
     var lastSessionID: String?
-    /// The custom status that the first stream of a login sets.
-    var loginStatus: String?
-    /// The number of the login among the calls that set the custom status, while ``loginStatus`` has to be set.
-    var loginCall: UInt64?
+    /// The custom status that the first stream of a login sets, while it has to be set.
+    var loginStatus: LoginStatus?
     /// The calls that set a fact, in the order in which they were made.
     var order = CallOrder()
     /// The calls that wait until older calls of the same fact are answered.
@@ -57,11 +63,6 @@ public actor PresenceClient {
     var retryWaits: [UInt64: Task<Void, any Error>] = [:]
     /// The number of ended logins. A call is not retried after the login in which it was made.
     var endedLoginsCount = 0
-    /// The own relationship chain.
-    var mirror = RelationshipMirror()
-    /// The profiles that were fetched.
-    var profiles: ProfileCache
-    private let madeAt = ContinuousClock.now
     var isClosed = false
     /// The open session; nil without one.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }
@@ -86,11 +87,9 @@ public actor PresenceClient {
             loginAttemptsMax: configuration.loginAttemptsMax)
         self.random = random
         view = StatusView(usersMax: configuration.usersMax)
-        profiles = ProfileCache(usersMax: configuration.usersMax, expiry: configuration.profileExpiry)
+        friendship = Friendship(configuration, broadcaster)
+        friendship.attach(to: self)
     }
-
-    /// The time since the client was made.
-    var age: Duration { madeAt.duration(to: .now) }
 
     // MARK: The session
 
@@ -193,11 +192,11 @@ public actor PresenceClient {
 
     /// Sets the custom status at login. A login that fails is retried with it until a newer call sets another.
     private func setAtLogin(_ customStatus: String?) {
-        loginStatus = customStatus
+        loginStatus = nil
         guard let customStatus, !customStatus.isEmpty else { return }
         let number = begin(Claim(facts: [.customStatus]))
         _ = order.pause(number)
-        loginCall = number
+        loginStatus = LoginStatus(text: customStatus, call: number)
     }
 
     private func giveUpLogin(_ id: UInt64) {

@@ -11,9 +11,9 @@ public struct TIMFriendshipManager: Sendable {
     /// The calls of ``TIMManager/sharedInstance()``.
     public static func sharedInstance() -> TIMFriendshipManager { TIMManager.sharedInstance().friendshipManager }
 
-    private func call<Answer>(_ body: (PresenceClient) async throws(PresenceError) -> Answer) async throws(TIMError) -> Answer {
+    private func call<Answer>(_ body: (Friendship) async throws(PresenceError) -> Answer) async throws(TIMError) -> Answer {
         let client = try manager.client()
-        do { return try await body(client) } catch { throw TIMError(error) }
+        do { return try await body(client.friendship) } catch { throw TIMError(error) }
     }
 
     // MARK: Profiles
@@ -237,7 +237,7 @@ public struct TIMFriendshipManager: Sendable {
         Callbacks.request(succ, fail) { () async throws(TIMError) -> [TIMFriendResult] in try await self.deleteBlackList(identifiers) }
     }
 
-    /// Returns the users on the own blocklist (P31). The document's text says user IDs, and its type ``TIMFriend``: these have the user ID alone.
+    /// Returns the users on the own blocklist (P31). The document's type is ``TIMFriend``: these have the user ID alone.
     public func getBlackList() async throws(TIMError) -> [TIMFriend] {
         try await call { (client) async throws(PresenceError) -> [TIMFriend] in
             try await client.getBlackList().map { TIMFriend(blocked: $0) }
@@ -346,7 +346,7 @@ public struct TIMFriendPendencyPage: Sendable, Equatable {
 
 extension TIMFriendshipManager {
     private static func profiles(
-        of users: [String], forceUpdate: Bool, from client: PresenceClient
+        of users: [String], forceUpdate: Bool, from client: Friendship
     ) async throws(PresenceError) -> [TIMUserProfile] {
         let answer = try await client.getUsersProfile(users, forceUpdate: forceUpdate)
         guard let error = answer.errorUserList.first, answer.profileList.isEmpty else {
@@ -355,7 +355,7 @@ extension TIMFriendshipManager {
         throw PresenceError(code: error.code, title: "no profile", detail: "\(error.userID): \(error.reason)")
     }
 
-    private static func friends(from client: PresenceClient) async throws(PresenceError) -> [TIMFriend] {
+    private static func friends(from client: Friendship) async throws(PresenceError) -> [TIMFriend] {
         let friends = try await client.getFriendList()
         guard !friends.isEmpty else { return [] }
         let profiles = try await client.getUsersProfile(friends.map(\.userID)).profileList
@@ -364,7 +364,7 @@ extension TIMFriendshipManager {
     }
 
     private static func modify(
-        _ identifier: String, _ values: [String: any TIMValue], at client: PresenceClient
+        _ identifier: String, _ values: [String: any TIMValue], at client: Friendship
     ) async throws(PresenceError) {
         var custom: [String: FieldValue] = [:]
         var remark: String?
@@ -391,7 +391,7 @@ extension TIMFriendshipManager {
     }
 
     private static func page(
-        _ request: TIMFriendPendencyRequest, from client: PresenceClient
+        _ request: TIMFriendPendencyRequest, from client: Friendship
     ) async throws(PresenceError) -> TIMFriendPendencyPage {
         let page = try await client.pendencyPage(
             since: request.seq.isEmpty ? nil : request.seq, after: Int64(clamping: request.timestamp),
@@ -402,7 +402,7 @@ extension TIMFriendshipManager {
     }
 
     private static func deletePendency(
-        _ type: TIMPendencyGetType, _ users: [String], at client: PresenceClient
+        _ type: TIMPendencyGetType, _ users: [String], at client: Friendship
     ) async throws(PresenceError) {
         let kinds: [FriendRequest.Kind] = type == .both ? [.received, .sent] : [type == .comeIn ? .received : .sent]
         for kind in kinds {

@@ -51,7 +51,7 @@ public enum TIMFriendResponseType: Int, Sendable {
     case agreeAndAdd = 1
     case reject = 2
 
-    var response: PresenceClient.Response {
+    var response: Friendship.Response {
         switch self {
         case .agree: .agree
         case .agreeAndAdd: .agreeAndAdd

@@ -109,9 +109,9 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("The samples about friends run: P9–P19, P38–P42") func friends() async throws {
+    @Test("The samples about requests run: P12–P17, P38, P39, P41, P42") func friends() async throws {
         let fixture = try await Fixture.start()
-        try await fixture.setPolicy(#"{"rate.chain":false,"friends.customFields":{"Since":"integer"}}"#)
+        try await fixture.setPolicy(#"{"rate.chain":false}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let abc = try await manager(of: "abc", in: fixture)
         let msgLabel = Label()
@@ -145,6 +145,21 @@ import Testing
             me.listener.log.all.contains("user abc become friends") && abc.listener.log.all.contains("user iOS_001 become friends")
                 && me.listener.log.all.contains("ignore type")
         }
+
+        for user in [me, abc] { try await user.manager.logout() }
+        try await fixture.stop()
+    }
+
+    @Test("The samples about the friend list run: P9–P11, P15, P18, P19, P40") func friendList() async throws {
+        let fixture = try await Fixture.start()
+        try await fixture.setPolicy(#"{"rate.chain":false,"friends.customFields":{"Since":"integer"}}"#)
+        let me = try await manager(of: "iOS_001", in: fixture)
+        let abc = try await manager(of: "abc", in: fixture)
+        let msgLabel = Label()
+        try await abc.friends.modifySelfProfile([TIMProfileTypeKey_Nick: "Alphabet"])
+        var q = TIMFriendRequest()
+        (q.identifier, q.addWording, q.addSource) = ("abc", "Please approve my request", "AddSource_Type_iOS")
+        #expect(try await me.friends.addFriend(q).result_code == TIM_FRIEND_STATUS_SUCC)
 
         _ = me.friends.modifyFriend(
             "abc", values: [TIMFriendTypeKey_Remark: "002 remark"], succ: { msgLabel.text = "OK" },

@@ -44,7 +44,8 @@ public struct FriendGroup: Sendable, Hashable, Codable {
     public var userIDs: [String]?
 }
 
-/// The result of a decision about another user, with a code of the relationship chain (<doc:HTTPAPI#addFriend-doResponse-and-deleteFriends>).
+/// The result of a decision about another user, with a code of the relationship chain (HTTP API, "addFriend, doResponse and
+/// deleteFriends").
 public struct FriendResult: Sendable, Hashable, Codable {
     public var userID: String
     /// 0 for success.

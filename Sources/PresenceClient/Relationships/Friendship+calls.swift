@@ -1,14 +1,14 @@
 /// The operations of profiles and of the relationship chain (<doc:HTTPAPI#Operations>).
 ///
-/// A decision about another user is answered with a code; the call throws only if nobody could decide. What a call has changed arrives as an
-/// event on every device of the user, also on this one.
-extension PresenceClient {
+/// A decision about another user is answered with a code; the call throws only if nobody could decide. Every device of the user hears of a
+/// change, also this one.
+extension Friendship {
     // MARK: Profiles
 
     /// Returns the own profile (P1).
     public func getSelfProfile() async throws(PresenceError) -> UserProfile {
         let profile = try await call("getSelfProfile", Wire.Nothing(), as: Wire.OwnProfile.self).profile
-        profiles.store([profile], at: age)
+        keep([profile])
         return profile
     }
 
@@ -19,16 +19,16 @@ extension PresenceClient {
         var answer = UserProfileAnswer()
         var missing = userIDs
         if !forceUpdate, !userIDs.isEmpty {
-            let now = age
-            answer.profileList = userIDs.compactMap { profiles.profile(of: $0, at: now) }
-            missing = userIDs.filter { profiles.profile(of: $0, at: now) == nil }
+            answer.profileList = kept(userIDs)
+            let known = Set(answer.profileList.map { UserKey($0.userID) })
+            missing = userIDs.filter { !known.contains(UserKey($0)) }
             if missing.isEmpty { return answer }
         }
-        let failed = try await inBatches(missing, of: configuration.limits.chainUsersMax) { (batch) async throws(PresenceError) in
+        let failed = try await inBatches(missing) { (batch) async throws(PresenceError) in
             let part = try await self.call("getUsersProfile", Wire.Users(userIDs: batch), as: Wire.Profiles.self)
             answer.profileList += part.profileList
             answer.errorUserList += part.errorUserList
-            self.profiles.store(part.profileList, at: self.age)
+            self.keep(part.profileList)
         }
         answer.errorUserList += failed
         return answer
@@ -38,7 +38,7 @@ extension PresenceClient {
     /// `Level`, `Role`, `SelfSignature`, or `Custom_` and a name. An unknown key refuses the call.
     @discardableResult public func modifySelfProfile(_ values: [String: FieldValue]) async throws(PresenceError) -> UserProfile {
         let profile = try await call("modifySelfProfile", Wire.ProfileChange(values: values), as: Wire.OwnProfile.self).profile
-        profiles.store([profile], at: age)
+        keep([profile])
         return profile
     }
 
@@ -101,7 +101,7 @@ extension PresenceClient {
     /// - Parameter isTwoWay: whether the lists of these users are read as well.
     public func checkFriends(_ userIDs: [String], isTwoWay: Bool) async throws(PresenceError) -> [FriendCheck] {
         var checks: [FriendCheck] = []
-        for batch in userIDs.batches(of: configuration.limits.chainUsersMax) {
+        for batch in userIDs.batches(of: usersMax) {
             let body = Wire.Check(userIDs: batch, checkType: isTwoWay ? 2 : 1)
             checks += try await call("checkFriends", body, as: Wire.Checks.self).resultList
         }
@@ -115,7 +115,7 @@ extension PresenceClient {
         _ userIDs: [String], _ type: FriendRequest.Kind
     ) async throws(PresenceError) -> [UserError] {
         var errors: [UserError] = []
-        let failed = try await inBatches(userIDs, of: configuration.limits.chainUsersMax) { (batch) async throws(PresenceError) in
+        let failed = try await inBatches(userIDs) { (batch) async throws(PresenceError) in
             let body = Wire.PendencyDeletion(type: type.rawValue, userIDs: batch)
             errors += try await self.call("deletePendency", body, as: Wire.Errors.self).errorUserList ?? []
         }
@@ -194,10 +194,10 @@ extension PresenceClient {
 
     /// Makes a decision about many users, in several calls if there are too many for one. The users of a call that failed have its error.
     private func decide(
-        _ operation: String, _ userIDs: [String], _ body: ([String]) -> some Encodable
+        _ operation: String, _ userIDs: [String], _ body: ([String]) -> some Encodable & Sendable
     ) async throws(PresenceError) -> [FriendResult] {
         var results: [FriendResult] = []
-        let failed = try await inBatches(userIDs, of: configuration.limits.chainUsersMax) { (batch) async throws(PresenceError) in
+        let failed = try await inBatches(userIDs) { (batch) async throws(PresenceError) in
             let part = try await self.call(operation, body(batch), as: Wire.Results.self)
             results += part.resultList + part.errorUserList.map(FriendResult.init)
         }
