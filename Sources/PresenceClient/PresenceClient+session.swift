@@ -19,7 +19,7 @@ extension PresenceClient {
     }
 
     private func open(_ stream: Int, at address: Int) {
-        streams[stream] = Stream(address: address)
+        streams[stream] = SessionStream(address: address)
         streams[stream]?.task = Task { await read(stream) }
         streams[stream]?.deadline = after(configuration.connectTimeout) { client in
             client.transport.renewConnections()
@@ -190,7 +190,7 @@ extension PresenceClient {
         }
     }
 
-    private func answers(_ stream: Stream) async -> Bool {
+    private func answers(_ stream: SessionStream) async -> Bool {
         guard let user = session?.userID else { return true }
         do {
             let body = try JSON.encode(Wire.Users(userIDs: [user]))

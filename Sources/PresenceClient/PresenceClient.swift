@@ -11,24 +11,6 @@
 /// The open session *is* being online. A client that is logged in reopens its session after lost connections and node failures, until
 /// ``logout(everywhere:)`` or ``close()``. Until then it also keeps itself in memory.
 public actor PresenceClient {
-    struct Stream {
-        var task: Task<Void, Never>?
-        /// Ends the stream if the node has sent no event by then.
-        var deadline: Task<Void, Never>?
-        let address: Int
-        var session: Session?
-        var isMultiplexed = false
-        /// The connections that carry the stream.
-        var pool: (any Transport.Pool)?
-        var hasHeard = false
-    }
-
-    struct LoginStatus {
-        let text: String
-        /// The number of the login among the calls that set the custom status.
-        let call: UInt64
-    }
-
     /// The result of a login, for each waiting caller.
     typealias LoginWait = CheckedContinuation<Result<Session, PresenceError>, Never>
 
@@ -41,7 +23,7 @@ public actor PresenceClient {
     var random: any RandomNumberGenerator & Sendable
     var machine: SessionMachine
     var view: StatusView
-    var streams: [Int: Stream] = [:]
+    var streams: [Int: SessionStream] = [:]
     var timer: Task<Void, Never>?
     var watch: Task<Void, Never>?
     var loginWaits: [UInt64: LoginWait] = [:]

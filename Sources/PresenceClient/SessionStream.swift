@@ -1,0 +1,19 @@
+/// An event stream of a client, open or about to open.
+struct SessionStream {
+    var task: Task<Void, Never>?
+    /// Ends the stream if the node has sent no event by then.
+    var deadline: Task<Void, Never>?
+    let address: Int
+    var session: Session?
+    var isMultiplexed = false
+    /// The connections that carry the stream.
+    var pool: (any Transport.Pool)?
+    var hasHeard = false
+}
+
+/// The custom status that a login sets.
+struct LoginStatus {
+    let text: String
+    /// The number of the login among the calls that set the custom status.
+    let call: UInt64
+}
