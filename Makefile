@@ -89,6 +89,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/deleted-files
 	Tests/Chaos/import-friends 2000 50
+	Tests/Chaos/chain-kills
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
 	Tests/Chaos/hidden
@@ -118,6 +119,7 @@ chaos-short:
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/import-friends 100 60
+	Tests/Chaos/chain-kills 5 48
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60
 	Tests/Chaos/full-disk 1 60
