@@ -22,7 +22,8 @@ enum ImportFriends: ClientOperation {
                 ["type": "array", "items": Schema.groupName, "maxItems": .integer(Int64(Limits.friendGroupsMax))],
                 "The names of groups that the caller has.")),
         Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)), Schema.optional("addSource", Schema.addSource),
-        Schema.optional("addTime", Schema.described(Schema.time, "Default: the time of the call.")),
+        Schema.optional(
+            "addTime", Schema.integer(0...Limits.times.upperBound, "Milliseconds since 1970 (UTC). Default: the time of the call.")),
         Schema.optional("custom", Schema.described(["type": "object"], "Custom fields, as getFriendList returns them.")),
     ])
 
