@@ -109,6 +109,7 @@ chaos-short: export ROLLCALL := .build/debug/rollcall
 chaos-short: export DEATH_SECONDS := 4
 chaos-short: export FOLLOW_SECONDS := 4
 chaos-short: export NOTICE_SECONDS := 4
+chaos-short: export READING_SECONDS := 0.4
 chaos-short: export SLACK := 4
 chaos-short: export SLOW_MILLISECONDS := 4
 chaos-short:
