@@ -120,7 +120,6 @@ chaos-short:
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/import-friends 100 60
-	Tests/Chaos/chain-kills 5 48
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60
 	Tests/Chaos/full-disk 1 60
