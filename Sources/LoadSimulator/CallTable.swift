@@ -6,6 +6,11 @@ struct PendingCall {
         case logout(user: Int)
         /// Asks a node for records, to compare the watchers' views with them.
         case query
+        /// A decision of one user of a pair about the other.
+        case relationship(pair: Int, RelationshipDecision, scheduledAt: Double)
+        case profile(user: Int)
+        /// Reads a page of one of the user's lists.
+        case list(user: Int, ListReading.Step)
     }
 
     var purpose: Purpose

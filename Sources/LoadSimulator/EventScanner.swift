@@ -3,7 +3,7 @@
 /// An event that arrives in one piece is not copied.
 struct EventScanner {
     /// The kinds that the simulator tells apart.
-    enum Kind { case connected, statusChanged, syncCompleted, kicked, reconnectHint, other }
+    enum Kind: Equatable { case connected, statusChanged, syncCompleted, kicked, reconnectHint, chain(ChainEvent), other }
 
     private var rest: [UInt8] = []
 
@@ -60,11 +60,16 @@ struct EventScanner {
         guard line.count > 9 else { return .other }
         switch line[9] {
         case UInt8(ascii: "C"): return .connected
-        case UInt8(ascii: "U"): return line.count == 26 ? .statusChanged : .other
+        case UInt8(ascii: "U"): return line.count == 26 ? .statusChanged : chain(line)
+        case UInt8(ascii: "F"), UInt8(ascii: "B"): return chain(line)
         case UInt8(ascii: "K"): return .kicked
-        case UInt8(ascii: "R"): return line.count == 22 ? .reconnectHint : .other
+        case UInt8(ascii: "R"): return line.count == 22 ? .reconnectHint : chain(line)
         case UInt8(ascii: "S"): return line.count == 34 ? .syncCompleted : .other
         default: return .other
         }
+    }
+
+    private static func chain(_ line: UnsafeBufferPointer<UInt8>) -> Kind {
+        ChainEvent(rawValue: String(decoding: line.dropFirst(7), as: UTF8.self)).map { .chain($0) } ?? .other
     }
 }

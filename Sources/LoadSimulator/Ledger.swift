@@ -39,12 +39,27 @@ struct Ledger {
         var onStream: Version?
     }
 
+    /// The part of a record that the users of a simulation change.
+    struct Content: Equatable {
+        /// The number of the change that the custom status names; nil for none.
+        let change: Int?
+        let statusType: StatusType
+
+        init(_ status: ScannedStatus) {
+            change = Population.parse(customStatus: status.customStatus)?.change
+            statusType = status.statusType
+        }
+    }
+
     private(set) var counts = Counts()
     private let population: Population
     private let graceSeconds: Double
     private var allowed: [Allowed]
     /// The views of each watcher, in the order of the population's list. The last is the view of itself.
     private var views: [[View]]
+    /// The content of each view in scenario `social`; empty otherwise. A change of a profile is a new version with the same content, and is
+    /// not pushed to watchers.
+    private var contents: [[Content?]]
     /// The first violations, as sentences.
     private(set) var examples: [String] = []
 
@@ -53,6 +68,7 @@ struct Ledger {
         self.graceSeconds = graceSeconds
         allowed = Array(repeating: Allowed(), count: population.watched.count)
         views = population.watched.map { Array(repeating: View(), count: $0.count + 1) }
+        contents = population.members.isEmpty ? [] : population.watched.map { Array(repeating: nil, count: $0.count + 1) }
     }
 
     // MARK: Actions of users
@@ -89,11 +105,19 @@ struct Ledger {
     /// Checks a record on a stream of `watcher`.
     ///
     /// Returns the user and the number of the change that its custom status names; nil when the record is not newer than the view.
-    mutating func receive(_ status: ScannedStatus, by watcher: Int, at seconds: Double) -> (user: Int, change: Int)? {
+    ///
+    /// - Parameter isFriend: whether the watcher may receive the records of a user that it does not watch, because they are friends.
+    mutating func receive(
+        _ status: ScannedStatus, by watcher: Int, at seconds: Double, isFriend: (_ user: Int, _ watcher: Int) -> Bool = { _, _ in false }
+    ) -> (user: Int, change: Int)? {
         counts.recordsReceived += 1
         let population = population
-        guard let user = population.user(named: status.userID), let index = index(of: user, for: watcher) else {
+        guard let user = population.user(named: status.userID) else {
             record(\.phantom, "\(population.name(of: watcher)) received a record of a user it does not follow")
+            return nil
+        }
+        guard let index = index(of: user, for: watcher) else {
+            receive(status, ofFriend: user, by: watcher, isAllowed: isFriend(user, watcher))
             return nil
         }
         check(status, of: user, watcher: watcher, at: seconds)
@@ -111,18 +135,24 @@ struct Ledger {
         }
         view.onStream = max(view.onStream ?? .zero, status.version)
         view.version = max(view.version, status.version)
+        if isNewer, !contents.isEmpty { contents[watcher][index] = Content(status) }
         views[watcher][index] = view
         return isNewer ? Population.parse(customStatus: status.customStatus) : nil
     }
 
+    /// Checks a record that a friend receives without a subscription. A block may hide it, so only the custom status must be genuine.
+    private mutating func receive(_ status: ScannedStatus, ofFriend user: Int, by watcher: Int, isAllowed: Bool) {
+        let population = population
+        guard isAllowed else {
+            return record(
+                \.phantom, "\(population.name(of: watcher)) received a record of \(population.name(of: user)), which it does not follow")
+        }
+        checkCustomStatus(status, of: user)
+    }
+
     private mutating func check(_ status: ScannedStatus, of user: Int, watcher: Int, at seconds: Double) {
         let population = population
-        if status.customStatus.count > 0 {
-            let change = Population.parse(customStatus: status.customStatus)
-            if change == nil || change!.user != user || change!.change < 1 || change!.change > allowed[user].changesSent {
-                record(\.phantom, "\(population.name(of: user)) never set \"\(String(decoding: status.customStatus, as: UTF8.self))\"")
-            }
-        }
+        checkCustomStatus(status, of: user)
         let allowed = allowed[user]
         let isLongAbsent = allowed.isAbsent && seconds - allowed.absentSince >= graceSeconds
         if status.statusType == .offline, !allowed.mayBeOffline, !isLongAbsent {
@@ -130,6 +160,16 @@ struct Ledger {
         }
         if status.statusType == .unlogined, !allowed.mayBeUnlogined {
             record(\.phantom, "\(population.name(of: user)) did not log out, but \(population.name(of: watcher)) received UNLOGINED")
+        }
+    }
+
+    private mutating func checkCustomStatus(_ status: ScannedStatus, of user: Int) {
+        let population = population
+        if status.customStatus.count > 0 {
+            let change = Population.parse(customStatus: status.customStatus)
+            if change == nil || change!.user != user || change!.change < 1 || change!.change > allowed[user].changesSent {
+                record(\.phantom, "\(population.name(of: user)) never set \"\(String(decoding: status.customStatus, as: UTF8.self))\"")
+            }
         }
     }
 
@@ -142,22 +182,27 @@ struct Ledger {
     // MARK: The end
 
     /// Counts the views that are older than the nodes' records, among the watchers that `watchers` selects.
-    func viewsBehind(_ records: [Version?], watchers: (Int) -> Bool) -> Int {
+    func viewsBehind(_ records: RecordQuery, watchers: (Int) -> Bool) -> Int {
         var behind = 0
         for watcher in views.indices where watchers(watcher) {
-            for (index, user) in population.watched[watcher].enumerated() {
-                if let version = records[Int(user)], views[watcher][index].version < version { behind += 1 }
-            }
+            for (index, user) in population.watched[watcher].enumerated()
+            where missedVersion(records, of: Int(user), by: watcher, index) != nil { behind += 1 }
         }
         return behind
     }
 
+    /// The version of the nodes' record if the watcher lacks it.
+    private func missedVersion(_ records: RecordQuery, of user: Int, by watcher: Int, _ index: Int) -> Version? {
+        guard let version = records.versions[user], views[watcher][index].version < version else { return nil }
+        return !contents.isEmpty && contents[watcher][index] == records.contents[user] ? nil : version
+    }
+
     /// Takes the result of the last comparison, and names the first views that are behind.
-    mutating func close(lost: Int, records: [Version?]) {
+    mutating func close(lost: Int, records: RecordQuery) {
         counts.lost = lost
         for watcher in views.indices {
             for (index, user) in population.watched[watcher].enumerated() {
-                guard let version = records[Int(user)], views[watcher][index].version < version else { continue }
+                guard let version = missedVersion(records, of: Int(user), by: watcher, index) else { continue }
                 let (own, watcher, name) = (views[watcher][index].version, population.name(of: watcher), population.name(of: Int(user)))
                 record("\(watcher) holds \(own.text) of \(name), the nodes \(version.text)")
             }

@@ -17,6 +17,8 @@ struct LoadSchedule {
     private var nextChange = 0.0
     private var loadEndsAt = 0.0
     private var settleBeganAt = 0.0
+    /// Whether everything is right, and the simulation waits for unexpected pushes.
+    private(set) var isLingering = false
 
     init(_ options: SimulationOptions) {
         users = options.users
@@ -67,6 +69,12 @@ struct LoadSchedule {
 
     /// The seconds from the end of the load, or from the last return of a node if that was later.
     func secondsToConverge(at now: Double, lastReturnAt: Double?) -> Double { max(now - max(lastReturnAt ?? 0, settleBeganAt), 0) }
+
+    /// Begins the wait before the end. Returns false when it had begun before.
+    mutating func beginLinger() -> Bool {
+        defer { isLingering = true }
+        return !isLingering
+    }
 
     /// Ends the simulation. Returns false when it was over before.
     mutating func end() -> Bool {

@@ -6,11 +6,15 @@ import PresenceWire
 struct RecordQuery {
     /// The version that the nodes hold of each user.
     private(set) var versions: [Version?]
+    private(set) var contents: [Ledger.Content?]
     private var unanswered = 0
     private var hasFailed = false
     private var notBefore = 0.0
 
-    init(users: Int) { versions = Array(repeating: nil, count: users) }
+    init(users: Int) {
+        versions = Array(repeating: nil, count: users)
+        contents = Array(repeating: nil, count: users)
+    }
 
     /// Whether a query waits for answers.
     var isOpen: Bool { unanswered > 0 }
@@ -24,7 +28,10 @@ struct RecordQuery {
     /// Begins a query of `batches` calls.
     mutating func begin(batches: Int) { (unanswered, hasFailed) = (batches, false) }
 
-    mutating func receive(_ version: Version, of user: Int) { versions[user] = version }
+    mutating func receive(_ status: ScannedStatus, of user: Int) {
+        versions[user] = status.version
+        contents[user] = Ledger.Content(status)
+    }
 
     /// Records the end of a call, and the time before which a node accepts no other. Returns whether the query is over.
     mutating func end(isAnswered: Bool, retryAt: Double?) -> Bool {

@@ -10,6 +10,12 @@ public enum Scenario: String, CaseIterable, Sendable {
     case loginStorm = "login-storm"
     /// Sessions disconnect and return within the grace, users log out and in again, and statuses change.
     case flapping
+    /// Users add, accept, reject, delete, block and unblock one another and change their profiles, beside changes as in `mesh`.
+    ///
+    /// Of the changes at `rate` 60 % are statuses, 30 % relationships and 10 % profiles. Each user has up to six others with whom its
+    /// relationship changes; it does not watch them. Every tenth user has none. After the load each user's lists are compared with the
+    /// ledger.
+    case social
 }
 
 /// The settings of a simulation.
@@ -49,7 +55,7 @@ public struct SimulationOptions: Sendable {
     public var scenario = Scenario.mesh
     /// The number of users, 2 to 1,000,000.
     public var users = 1_000
-    /// The number of other users that each user watches in `steady`, `mesh`, `login-storm` and `flapping`.
+    /// The number of other users that each user watches in `steady`, `mesh`, `login-storm`, `flapping` and `social`.
     public var watch = 20
     /// Changes a second, in an open loop: a late server does not slow them down.
     public var rate = 500.0
@@ -78,7 +84,8 @@ public struct SimulationOptions: Sendable {
     public func validate() throws(Invalid) {
         guard !targets.isEmpty else { throw Invalid(description: "--target: is empty; name at least one node as http://HOST:PORT") }
         guard (2...1_000_000).contains(users) else { throw Invalid(description: "--users: \(users) is not in 2...1000000") }
-        guard (0..<users).contains(watch) else { throw Invalid(description: "--watch: \(watch) is not in 0..<\(users)") }
+        guard scenario != .social || users >= 4 else { throw Invalid(description: "--users: \(users) is less than 4, as social needs") }
+        guard (0...watchMax).contains(watch) else { throw Invalid(description: "--watch: \(watch) is not in 0..<\(watchMax + 1)") }
         guard rate > 0, rate <= 1_000_000 else {
             throw Invalid(description: "--rate: \(rate) is not more than 0 and at most 1000000 per second")
         }
@@ -96,6 +103,15 @@ public struct SimulationOptions: Sendable {
             throw Invalid(description: "--connections: \(connectionsCount) is not below 19000, the descriptors that a process may have")
         }
     }
+
+    /// The error of scenario `social` for an app without relationships.
+    static let needsChain = """
+        --scenario: social needs the relationship chain, which is switched off for this app; an administrator switches it on with \
+        {"settings":{"chain.enabled":true}} in setAppPolicy
+        """
+
+    /// The most other users that each user may watch. In `social` users do not watch those with whom their relationship changes.
+    public var watchMax: Int { Population.watchMax(scenario: scenario, users: users) }
 
     /// The number of connections to open.
     var connectionsCount: Int {

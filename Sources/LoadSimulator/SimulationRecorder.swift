@@ -10,6 +10,7 @@ struct SimulationRecorder {
     private var pushLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var answerLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var loginLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    private var addFriendLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     /// Pushes of the present phase.
     private var phaseLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var second = SimulationReport.Second(second: 0, changes: 0, pushes: 0, usersLive: 0)
@@ -24,6 +25,7 @@ struct SimulationRecorder {
         report = SimulationReport(
             scenario: options.scenario.rawValue, users: options.users, seed: options.seed, connections: options.connectionsCount,
             changeToPush: none, changeToAnswer: none, login: none, isVerifying: options.verify)
+        if options.scenario == .social { report.relationships = RelationshipReport() }
     }
 
     private static func record(_ seconds: Double, in histogram: inout Histogram<UInt64>) {
@@ -65,6 +67,14 @@ struct SimulationRecorder {
 
     mutating func countError(_ code: String) { report.errorsByCode[code, default: 0] += 1 }
 
+    /// Counts a call about a relationship or a profile, by its result.
+    mutating func countSocial(_ operation: String, _ result: String) {
+        report.relationships?.calls[operation, default: [:]][result, default: 0] += 1
+    }
+
+    /// Records the time from the schedule of an `addFriend` to its answer.
+    mutating func recordAddFriend(seconds: Double) { Self.record(seconds, in: &addFriendLatency) }
+
     mutating func countReconnect() { report.reconnects += 1 }
 
     mutating func countMove() { report.moves += 1 }
@@ -102,8 +112,10 @@ struct SimulationRecorder {
 
     // MARK: The end
 
-    /// Completes the report with the latencies and the ledger's violations.
-    mutating func finish(_ counts: Ledger.Counts, examples: [String]) {
+    /// Completes the report with the latencies, the ledger's violations and the result for relationships.
+    mutating func finish(_ counts: Ledger.Counts, examples: [String], relationships: RelationshipReport.Verification? = nil) {
+        report.relationships?.addFriend = SimulationReport.Latency(addFriendLatency)
+        if let relationships { report.relationships?.verification = relationships }
         report.changeToPush = SimulationReport.Latency(pushLatency)
         report.changeToAnswer = SimulationReport.Latency(answerLatency)
         report.login = SimulationReport.Latency(loginLatency)
@@ -124,8 +136,7 @@ struct SimulationRecorder {
             logins: streamsOpened, answered: answered, recordsReceived: recordsReceived, hasReconnected: report.reconnects > 0,
             isFlapping: isFlapping)
         guard let result = CounterComparison.compare(before, after, with: own) else { return }
-        report.countersCompared = result.comparedCount
-        report.counterDifferences = result.differences
+        report.counters = SimulationReport.Counters(compared: result.comparedCount, differences: result.differences)
         report.coalesced = result.coalesced
     }
 }

@@ -31,6 +31,13 @@ public struct SimulationReport: Codable, Sendable {
         public var usersLive: Int
     }
 
+    /// The comparison of the nodes' counters with the ledger.
+    public struct Counters: Codable, Sendable {
+        public var compared = 0
+        /// The differences, as sentences.
+        public var differences: [String] = []
+    }
+
     public var scenario: String
     public var users: Int
     public var seed: UInt64
@@ -62,9 +69,9 @@ public struct SimulationReport: Codable, Sendable {
     public var olderOnOtherStream = 0
     /// From the end of the load, or from the return of a node if that was later, until every view was right.
     public var secondsToConverge: Double?
-    /// The differences between the ledger and the nodes' counters, as sentences.
-    public var counterDifferences: [String] = []
-    public var countersCompared = 0
+    public var counters = Counters()
+    /// The relationships and profiles in scenario `social`.
+    public var relationships: RelationshipReport?
     public var examples: [String] = []
     public var timeline: [Second] = []
     /// ``changeToPush`` of each phase, when the ends of phases were marked.
@@ -72,8 +79,13 @@ public struct SimulationReport: Codable, Sendable {
 
     /// Whether coalescing explains every difference. True for a run that does not verify.
     public var isVerified: Bool {
-        !isVerifying || (lost + stale + phantom + duplicate + junk == 0 && counterDifferences.isEmpty && secondsToConverge != nil)
+        !isVerifying
+            || (lost + stale + phantom + duplicate + junk == 0 && counters.differences.isEmpty && secondsToConverge != nil
+                && relationships?.isVerified != false)
     }
+
+    /// The number of the nodes' counters that were compared with the ledger.
+    public var countersCompared: Int { counters.compared }
 
     /// The report as JSON.
     public func json() throws -> Data {
@@ -102,12 +114,13 @@ public struct SimulationReport: Codable, Sendable {
             text += line("errors", errorsByCode.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
         }
         text += line("reconnects", "\(reconnects), and \(moves) after onReconnectHint")
+        for (name, value) in relationships?.lines(isVerifying: isVerifying) ?? [] { text += line(name, value) }
         guard isVerifying else { return text }
         text += line("lost", "\(lost)") + line("stale", "\(stale)") + line("phantom", "\(phantom)") + line("duplicate", "\(duplicate)")
         text += line("coalesced", "\(coalesced)")
         text += line("views converged after", secondsToConverge.map { String(format: "%.2f s", $0) } ?? "never")
         text += line("counters compared", "\(countersCompared)")
-        for difference in counterDifferences { text += line("  differs", difference) }
+        for difference in counters.differences { text += line("  differs", difference) }
         for example in examples { text += line("  example", example) }
         return text + line("verdict", isVerified ? "verified" : "NOT VERIFIED")
     }

@@ -7,7 +7,8 @@ import PresenceWire
 /// Runs a population of users over few connections, on one event loop.
 ///
 /// The decisions are made by types with their own state: ``LoadSchedule`` (phases and times), ``ConnectionPool`` (which connection),
-/// ``CallTable`` and ``RecordQuery`` (calls and the nodes' records), ``Ledger`` (verification) and ``SimulationRecorder`` (the report).
+/// ``CallTable`` and ``RecordQuery`` (calls and the nodes' records), ``Ledger`` (verification), ``SocialLoad`` (relationships) and
+/// ``SimulationRecorder`` (the report).
 /// This class moves bytes, timers and results between them.
 final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private let options: SimulationOptions
@@ -23,13 +24,14 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private var calls = CallTable()
     private var query: RecordQuery
     private var ledger: Ledger
+    /// The relationships in scenario `social`.
+    private var social: SocialLoad?
     private var recorder: SimulationRecorder
     private var returning = ReturningUsers()
     /// Users that wait for a connection with room, in order of arrival.
     private var unplaced: CircularBuffer<Int> = []
     private let start = NIODeadline.now()
     private let done: EventLoopPromise<Void>
-    private var isLingering = false
     private var isStopRequested = false
 
     init(
@@ -49,6 +51,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             connections: options.connectionsCount, targets: options.targets.count, streamsPerConnection: options.streamsPerConnection)
         query = RecordQuery(users: options.users)
         ledger = Ledger(population: population, graceSeconds: options.graceSeconds)
+        social = options.scenario == .social ? SocialLoad(population: population) : nil
         recorder = SimulationRecorder(options)
         done = eventLoop.makePromise()
     }
@@ -102,6 +105,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         case .settle, .over: break
         }
         guard schedule.phase != .over else { return }
+        while pool.isAnyOpen, let read = social?.nextRead(at: now) { send(read) }
         after(milliseconds: 2) { $0.pump() }
     }
 
@@ -111,9 +115,12 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         if recorder.isSecondOver(at: now) { recorder.endSecond(at: now, usersLive: users.count { $0.isLive }) }
         publishProgress(now)
         if schedule.phase == .login, now > Self.reachSeconds, !pool.wasAnyOpen { giveUp() }
+        advanceLists(at: now)
+        let isReading = social?.isReading == true
         switch schedule.phase {
-        case .login: if schedule.hasEveryLoginBegun, users.allSatisfy(\.isLive) || isStopRequested { queryRecords() }
-        case .settle: if !query.isOpen, !isLingering { queryRecords() }
+        case .login:
+            if schedule.hasEveryLoginBegun, users.allSatisfy(\.isLive) && !isReading || isStopRequested { queryRecords() }
+        case .settle: if !query.isOpen, !isReading, !schedule.isLingering { queryRecords() }
         case .load, .over: break
         }
         guard schedule.phase != .over else { return }
@@ -150,7 +157,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
 
     private func finish() {
         guard schedule.end() else { return }
-        recorder.finish(ledger.counts, examples: ledger.examples)
+        recorder.finish(ledger.counts, examples: ledger.examples, relationships: social?.result)
         done.succeed()
     }
 
@@ -163,6 +170,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     // MARK: Changes
 
     private func change(scheduledAt: Double) {
+        if let kind = social?.drawKind(using: &random), kind != .presence { return changeSocially(kind, scheduledAt: scheduledAt) }
         let user = options.scenario == .celebrity ? 0 : Int.random(in: 0..<options.users, using: &random)
         guard users[user].isLive else { return recorder.countError("not live") }
         guard options.scenario == .flapping else { return setStatus(user, scheduledAt: scheduledAt) }
@@ -174,6 +182,21 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             users[user].state = .leaving
             call(.logout(user: user), user: user, operation: "logout", body: "{}")
         }
+    }
+
+    /// Begins a call about a relationship or a profile.
+    private func changeSocially(_ kind: SocialLoad.Kind, scheduledAt: Double) {
+        let now = self.now
+        let isLive = { (user: Int) in self.users[user].isLive }
+        let outgoing =
+            kind == .profile
+            ? social?.beginProfile(at: now, using: &random, isLive: isLive)
+            : social?.beginRelationship(scheduledAt: scheduledAt, at: now, using: &random, isLive: isLive)
+        if let outgoing { send(outgoing) }
+    }
+
+    private func send(_ outgoing: SocialLoad.Outgoing) {
+        call(outgoing.purpose, user: outgoing.user, operation: outgoing.operation, body: outgoing.body)
     }
 
     private func setStatus(_ user: Int, scheduledAt: Double) {
@@ -258,6 +281,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             case .statusChanged: receive(statuses: data, for: user)
             case .syncCompleted: users[user].sync(at: now)
             case .reconnectHint: receive(hint: data, for: user)
+            case .chain(let event): if social?.receive(event, data, by: user) == false { ledger.receivedJunk() }
             case .kicked, .other: break
             }
         }
@@ -291,7 +315,8 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         let now = self.now
         let isJSON = StatusScanner.scan(data) { status in
             recorder.countPush()
-            guard let (user, change) = ledger.receive(status, by: watcher, at: now) else { return }
+            let newer = ledger.receive(status, by: watcher, at: now) { user, watcher in social?.mayFollow(user, watcher) ?? false }
+            guard let (user, change) = newer else { return }
             guard let scheduledAt = users[user].scheduledAt(change: change), user != watcher, scheduledAt > users[watcher].syncedAt else {
                 return
             }
@@ -330,8 +355,48 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             if isAnswered { receive(records: call.body) }
             let retryAt = problem?.retryAfter.map { now + Double(waitMilliseconds($0)) / 1_000 }
             if query.end(isAnswered: isAnswered, retryAt: retryAt) { compare() }
+        case .relationship, .profile: endDecision(call, isConnected: error == 0, code: problem?.code)
+        case .list(let user, let step): endRead(call, of: step, user: user, problem)
         }
     }
+
+    /// Tells the ledger of relationships the end of a call.
+    private func endDecision(_ call: PendingCall, isConnected: Bool, code: String?) {
+        let end = RelationshipLedger.CallEnd(status: isConnected ? call.status : nil, body: call.body)
+        let operation: String
+        switch call.purpose {
+        case .relationship(let pair, let decision, let scheduledAt):
+            operation = decision.operation
+            if decision == .add, case .answered = end { recorder.recordAddFriend(seconds: now - scheduledAt) }
+            social?.end(pair: pair, end, mayBeRepeated: recorder.report.reconnects > 0)
+        case .profile(let user):
+            operation = "modifySelfProfile"
+            social?.endProfile(of: user, end)
+        case .setStatus, .subscribe, .logout, .query, .list: return
+        }
+        if isConnected, call.status == 200 { recorder.countAnswer(operation) }
+        recorder.countSocial(operation, end.word(code: code))
+    }
+
+    private func endRead(_ call: PendingCall, of step: ListReading.Step, user: Int, _ problem: ProblemBody?) {
+        guard let problem else {
+            recorder.countAnswer(step.operation)
+            do {
+                if let next = try social?.receive(call.body, of: step, user: user) { send(next) }
+            } catch {
+                recorder.countError("\(step.operation): \(error.member) is missing")
+                social?.failRead(of: user, retryAt: now + 1)
+            }
+            return
+        }
+        social?.failRead(of: user, retryAt: now + Double(waitMilliseconds(problem.retryAfter ?? 0)) / 1_000)
+        if problem.code == Self.switchedOffCode, schedule.end() {
+            done.fail(SimulationOptions.Invalid(description: SimulationOptions.needsChain))
+        }
+    }
+
+    /// The code of a refusal for a feature that is switched off.
+    private static let switchedOffCode = "72001"
 
     private func endSubscribe(_ user: Int, _ isAnswered: Bool, retryAfter: Int64?) {
         if isAnswered { return users[user].isSubscribed = true }
@@ -350,7 +415,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         for start in batches {
             let names = (start..<min(start + Limits.queryUsersMax, options.users)).map { "\"\(population.name(of: $0))\"" }
             call(
-                .query, user: Int.random(in: 0..<options.users, using: &random), operation: "getUserStatus",
+                .query, user: population.observer(using: &random), operation: "getUserStatus",
                 body: "{\"userIDs\":[\(names.joined(separator: ","))]}")
         }
     }
@@ -358,35 +423,54 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private func receive(records body: [UInt8]) {
         body.withUnsafeBufferPointer { body in
             _ = StatusScanner.scan(body) { status in
-                if let user = population.user(named: status.userID) { query.receive(status.version, of: user) }
+                if let user = population.user(named: status.userID) { query.receive(status, of: user) }
             }
         }
     }
 
     private func compare() {
         let isEveryUserLive = users.allSatisfy(\.isLive)
-        let behind = ledger.viewsBehind(query.versions) { users[$0].isLive }
+        let behind = ledger.viewsBehind(query) { users[$0].isLive }
         let isRight = behind == 0 && isEveryUserLive && query.isComplete
         switch schedule.phase {
         case .login:
-            if isRight || isStopRequested || !options.verify { beginLoad() }
+            if isRight || isStopRequested || !options.verify { endLogins() }
         case .settle:
             if isRight {
                 recorder.converge(seconds: schedule.secondsToConverge(at: now, lastReturnAt: recorder.lastReturnAt))
-                return linger()
+                return readLists() ? () : linger()
             }
             if schedule.isSettleOver(at: now) {
-                ledger.close(lost: behind + (users.count { !$0.isLive }), records: query.versions)
-                finish()
+                ledger.close(lost: behind + (users.count { !$0.isLive }), records: query)
+                if !readLists() { finish() }
             }
         case .load, .over: break
         }
     }
 
+    /// Begins the load; in scenario `social` once the lists of all users have been read.
+    private func endLogins() {
+        if social == nil || isStopRequested { return beginLoad() }
+        social?.beginReading(at: now)
+    }
+
+    /// Begins to compare the users' lists with the ledger. Returns false if there is nothing to compare.
+    private func readLists() -> Bool {
+        options.verify && social?.beginVerification(at: now, settle: options.settle) == true
+    }
+
+    private func advanceLists(at now: Double) {
+        let isLive = { (user: Int) in self.users[user].isLive }
+        switch social?.advance(at: now, isLive: isLive) {
+        case .first?: beginLoad()
+        case .last?: linger()
+        case nil: break
+        }
+    }
+
     /// Waits before the end, so that an unexpected push can still arrive.
     private func linger() {
-        guard !isLingering else { return }
-        isLingering = true
+        guard schedule.beginLinger() else { return }
         after(milliseconds: 500) { $0.finish() }
     }
 

@@ -11,14 +11,21 @@ struct SimulateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate", abstract: "Put a cluster under load with many simulated users; with --verify, check every push.",
         discussion:
-            "Exits with 1 when --verify finds a lost, stale, duplicate or unexpected push, or a counter that differs from the ledger.")
+            """
+            Exits with 1 when --verify finds a lost, stale, duplicate or unexpected push, or a counter that differs from the ledger. In \
+            scenario social it also finds friends, requests, blocked users and profiles that are not as the answers of the calls say.
+            """)
 
     @Option(help: "Client ports of the nodes: URL,…") var target = "http://127.0.0.1:7600"
     @Option(help: "Ops ports of the nodes, whose counters are compared with the ledger: URL,…") var ops: String?
     @Option(help: "Scenario: \(Scenario.allCases.map(\.rawValue).joined(separator: ", ")).") var scenario = Scenario.mesh
     @Option(help: "Number of users.") var users = 1_000
     @Option(help: "Number of other users that each user follows.") var watch = 20
-    @Option(help: "Status changes per second, sent at fixed times whether or not earlier ones are answered.") var rate = 500.0
+    @Option(
+        help: """
+            Changes per second, sent at fixed times whether or not earlier ones are answered. All are statuses, except in scenario social: \
+            60 % statuses, 30 % relationships, 10 % profiles.
+            """) var rate = 500.0
     @Option(help: "Seconds of load.") var duration = 10.0
     @Option(help: "Client connections (default: one for each 50 users).") var connections = 0
     @Option(help: "Most event streams on one connection.") var streamsPerConnection = 500
@@ -37,7 +44,7 @@ struct SimulateCommand: AsyncParsableCommand {
         options.opsTargets = try ops.map { try Self.targets($0, "--ops") } ?? []
         options.scenario = scenario
         options.users = users
-        options.watch = min(watch, users - 1)
+        options.watch = min(watch, options.watchMax)
         options.rate = rate
         options.duration = duration
         options.connections = connections
@@ -72,6 +79,8 @@ struct SimulateCommand: AsyncParsableCommand {
         }
         do { return try await simulation.run() } catch let error as SimulationOptions.Unreachable {
             throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.unavailable)
+        } catch let error as SimulationOptions.Invalid {
+            throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
         }
     }
 

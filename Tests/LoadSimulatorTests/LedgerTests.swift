@@ -89,11 +89,52 @@ import Testing
 
     @Test("A view that is older than the nodes' record is counted") mutating func viewBehind() {
         push(1, 2, version: 1)
-        var records = [Version?](repeating: nil, count: 10)
-        records[2] = Version(milliseconds: 1, counter: 0, node: 1)
+        var records = RecordQuery(users: 10)
+        records.receive(Self.status(version: 1), of: 2)
         #expect(ledger.viewsBehind(records) { $0 == 1 } == 0)
-        records[2] = Version(milliseconds: 2, counter: 0, node: 1)
+        records.receive(Self.status(version: 2), of: 2)
         #expect(ledger.viewsBehind(records) { $0 == 1 } == 1)
+    }
+
+    private static func status(version: Int, _ type: StatusType = .online) -> ScannedStatus {
+        var status = ScannedStatus()
+        (status.version, status.statusType) = (Version(milliseconds: Milliseconds(version), counter: 0, node: 1), type)
+        return status
+    }
+
+    @Test("In scenario social a new version with the same content is not pushed, and one with another content is")
+    mutating func versionWithoutChange() {
+        ledger = Ledger(population: Population(scenario: .social, users: 10, watch: 1, seed: 1), graceSeconds: 1.5)
+        let social = Population(scenario: .social, users: 10, watch: 1, seed: 1)
+        let user = Int(social.watched[1][0])
+        push(1, user, version: 1)
+        var records = RecordQuery(users: 10)
+        records.receive(Self.status(version: 2), of: user)
+        #expect(ledger.viewsBehind(records) { $0 == 1 } == 0)
+        records.receive(Self.status(version: 2, .offline), of: user)
+        #expect(ledger.viewsBehind(records) { $0 == 1 } == 1)
+    }
+
+    @Test("A record of a user who is not watched is a phantom, except one of a friend with a custom status that the user set")
+    mutating func recordOfFriend() {
+        let social = Population(scenario: .social, users: 10, watch: 1, seed: 1)
+        let pair = social.pairs[0]
+        ledger = Ledger(population: social, graceSeconds: 1.5)
+        var status = Self.status(version: 1, .offline)
+        let name = Array(social.name(of: pair.second).utf8)
+        name.withUnsafeBufferPointer { name in
+            status.userID = name
+            _ = ledger.receive(status, by: pair.first, at: 1) { _, _ in true }
+            #expect(ledger.counts.phantom == 0, "a block hides the friend")
+            Array("c\(pair.second).1".utf8).withUnsafeBufferPointer { custom in
+                status.customStatus = custom
+                _ = ledger.receive(status, by: pair.first, at: 1) { _, _ in true }
+            }
+            #expect(ledger.counts.phantom == 1)
+            status.customStatus = UnsafeBufferPointer(start: nil, count: 0)
+            _ = ledger.receive(status, by: pair.first, at: 1)
+            #expect(ledger.counts.phantom == 2)
+        }
     }
 
     @Test("The scanner reads fields in any order, from events in any two pieces") func scannerReadsPieces() {
@@ -132,6 +173,6 @@ import Testing
         Array(names.map { "event: \($0)\nid: 1\ndata: {}\n\n" }.joined().utf8).withUnsafeBytes { bytes in
             scanner.append(bytes) { kind, _, _ in kinds.append(kind) }
         }
-        #expect(kinds == [.statusChanged, .other, .syncCompleted, .other, .reconnectHint])
+        #expect(kinds == [.statusChanged, .chain(.profileChanged), .syncCompleted, .other, .reconnectHint])
     }
 }

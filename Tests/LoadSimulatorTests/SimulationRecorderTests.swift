@@ -114,6 +114,6 @@ import Testing
         for _ in 0..<2 { recorder.countAnswer("logout") }
         recorder.compareCounters(Self.before, Self.after(pushes: 16), recordsReceived: 4, isFlapping: false)
         #expect(recorder.report.countersCompared == 3 && recorder.report.coalesced == 6)
-        #expect(recorder.report.counterDifferences == ["rollcall_pushes_total: the nodes counted 6, the ledger 4"])
+        #expect(recorder.report.counters.differences == ["rollcall_pushes_total: the nodes counted 6, the ledger 4"])
     }
 }
