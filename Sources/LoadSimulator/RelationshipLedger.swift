@@ -119,8 +119,8 @@ struct RelationshipLedger {
 
     /// Records the end of a pair's open call.
     ///
-    /// - Parameter mayBeRepeated: whether a node may have repeated the call because an owner was lost. It answers 0 then if the facts are as
-    ///   the call asks.
+    /// - Parameter mayBeRepeated: whether a node may have repeated the call because an owner was lost. The answer is 0 then if nothing is
+    ///   left to do.
     mutating func end(pair: Int, _ end: CallEnd, mayBeRepeated: Bool = false) {
         guard case .open(let call) = pairs[pair].state else { return }
         switch end {
@@ -153,7 +153,7 @@ struct RelationshipLedger {
     /// Whether a profile change of the user may begin.
     func isProfileFree(of user: Int) -> Bool { owners[user].next == nil }
 
-    /// Begins a change of the nickname, and of the users who may add this one if `allowType` is given. Returns the values to set.
+    /// Begins a change of the nickname, and of the users who may add this one if `allowType` is given.
     mutating func beginProfile(of user: Int, nick: String, allowType: AllowType?) {
         owners[user].next = Profile(nick: nick, allowType: allowType ?? owners[user].profile.allowType)
         guard let allowType else { return }
