@@ -154,10 +154,7 @@ struct Calls {
             return begin(pending.call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
         }
         switch pending.call {
-        case .getUserStatus(let users):
-            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
-        case .getSubscribedUserStatus:
-            finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
+        case .getUserStatus, .getSubscribedUserStatus: finishQuery(index, &edge, &owner, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
@@ -219,7 +216,7 @@ struct Calls {
             guard waiting.take(sent.request.id) != nil else { continue }
             repeatRequest(sent, &edge, &owner, &cluster, at: now)
         }
-        for index in waiting.overdue(at: now.instant) { giveUp(index, &edge, &cluster) }
+        for index in waiting.overdue(at: now.instant) { giveUp(index, &edge, &owner, &cluster) }
     }
 
     /// Sends a request again to the current owner of its users.
@@ -248,17 +245,17 @@ struct Calls {
     }
 
     /// Answers a call whose deadline has passed: with what has arrived, and 50001 for the rest.
-    private mutating func giveUp(_ index: PendingCalls.CallIndex, _ edge: inout Edge, _ cluster: inout Cluster) {
+    private mutating func giveUp(
+        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster
+    ) {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }
         for sent in unanswered { _ = waiting.take(sent.request.id) }
         if pending.phase == .checkingCaller { return finish(index, .refused(.unavailable), &edge, &cluster) }
         switch pending.call {
         case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
-        case .getUserStatus(let users) where !pending.records.isEmpty:
-            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
-        case .getSubscribedUserStatus where !pending.records.isEmpty:
-            finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
+        case .getUserStatus where !pending.records.isEmpty, .getSubscribedUserStatus where !pending.records.isEmpty:
+            finishQuery(index, &edge, &owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
             finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         case .explain where !pending.answered.explanations.isEmpty:

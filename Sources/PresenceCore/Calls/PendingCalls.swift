@@ -143,6 +143,18 @@ struct PendingCalls {
         }
     }
 
+    /// Drops the records of some users from the queries that wait. Returns each query, in the order of arrival, with these users.
+    mutating func dropRecords(where isOutdated: (UserID) -> Bool) -> [(call: CallIndex, users: [UserID], viewer: UserID?)] {
+        var dropped: [(call: CallIndex, users: [UserID], viewer: UserID?)] = []
+        // order does not matter: sorted below.
+        for (index, pending) in calls where pending.call.isStatusQuery {
+            let positions = pending.records.indices.filter { pending.records[$0] != nil && isOutdated(pending.users[$0]) }
+            for position in positions { calls[index]?.records[position] = nil }
+            if !positions.isEmpty { dropped.append((index, positions.map { pending.users[$0] }, pending.viewer)) }
+        }
+        return dropped.sorted { $0.call < $1.call }
+    }
+
     mutating func finish(_ call: CallIndex) -> Pending? {
         guard let pending = calls.removeValue(forKey: call) else { return nil }
         if answering[pending.caller] == call { answering[pending.caller] = nil }
@@ -173,5 +185,15 @@ struct PendingCalls {
     func overdue(at now: Instant) -> [CallIndex] {
         // order does not matter: sorted below.
         calls.filter { $0.value.deadline <= now }.keys.sorted()
+    }
+}
+
+extension Call {
+    /// Whether the answer is the records of users, and nothing is changed.
+    fileprivate var isStatusQuery: Bool {
+        switch self {
+        case .getUserStatus, .getSubscribedUserStatus: true
+        default: false
+        }
     }
 }

@@ -57,11 +57,12 @@ struct Machines: ~Copyable {
 
     // MARK: Rows
 
-    /// Stores rows of another node, and ends the sessions of users whom they kick.
+    /// Stores rows of another node, and ends the sessions of users whom they kick. Without rows the message is a barrier.
     mutating func onReplicate(_ rows: [Row], ticket: UInt64?, from peer: PeerIndex, at now: Now) {
         repair.onReplicate(
             rows, ticket: ticket, from: peer, staleCount: edge.fanOut.staleCount, &facts, &owner, &replication, &cluster, at: now)
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
+        if rows.isEmpty { calls.onBarrier(from: peer, cluster, at: now) }
     }
 
     /// Completes what has waited for another node's disk.

@@ -103,6 +103,31 @@ extension Calls {
         return record.shown(to: viewer)
     }
 
+    /// Answers a query with the records that it has. Users may have hidden while it waited, so it reads the records of this node again.
+    mutating func finishQuery(_ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster) {
+        guard let pending = waiting[index] else { return }
+        var (records, asOf) = (pending.records, pending.asOf)
+        for (position, user) in pending.users.enumerated() {
+            guard let record = recordHere(user, pending.viewer, asOf: &asOf, &edge, &owner, cluster) else { continue }
+            records[position] = record
+        }
+        if case .getUserStatus(let users) = pending.call {
+            finish(index, .userStatusList(records, users: users, asOf: asOf), &edge, &cluster)
+        } else {
+            finish(index, .subscriptions(pending.page.rows, records: records, total: pending.page.total), &edge, &cluster)
+        }
+    }
+
+    /// Reads again the records that waiting queries have from a peer that has sent a barrier. One of its users may have hidden.
+    ///
+    /// The requests leave at the next tick: however many barriers arrive, a query repeats a request at most once a tick.
+    mutating func onBarrier(from peer: PeerIndex, _ cluster: borrowing Cluster, at now: Now) {
+        for (index, users, viewer) in waiting.dropRecords(where: { cluster.owner(of: $0) == peer }) {
+            let request = waiting.send(.records(users, for: viewer), of: users[0], for: index, to: peer, isRepeated: true)
+            waiting.retry(request.id, at: now.instant)
+        }
+    }
+
     /// Counts a query that another node answers, for the user's owner.
     mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
         guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
