@@ -89,6 +89,30 @@ import Testing
         #expect(seenStatus == "ONLINE" && query() == .online)
     }
 
+    @Test("A policy that stops hiding shows the status to blocked users, and one that starts again hides it")
+    mutating func policyChanges() {
+        block([ben], by: ann)
+        #expect(query() == .offline)
+        for (hides, status) in [(false, StatusType.online), (true, .offline)] {
+            cluster.call(.setAppPolicy(Array(#"{"settings":{"block.hidesStatus":\#(hides)}}"#.utf8)), by: ann, on: 0)
+            cluster.advance(.seconds(1))
+            #expect(query() == status)
+        }
+    }
+
+    @Test("An owner that missed the change of the policy while it kept the user for another one follows it") mutating func policyOfNextOwner() {
+        block([ben], by: ann)
+        let owner = cluster.ownerIndex(of: ann)
+        // The policy arrives everywhere, but the owner dies before it has shown its users again.
+        cluster.losing = (0..<3).filter { $0 != owner }.map { (owner, $0) }
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"block.hidesStatus":false}}"#.utf8)), by: ben, on: (owner + 1) % 3)
+        cluster.advance(.milliseconds(100))
+        cluster.kill(owner)
+        cluster.losing = []
+        cluster.advance(.seconds(10))
+        #expect(query() == .online)
+    }
+
     /// The visibility names every user on the list.
     @Test("A call that blocks or unblocks many users changes the visibility once", arguments: [true, false])
     mutating func manyUsers(isBlocked: Bool) throws {

@@ -13,8 +13,8 @@ extension Owner {
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let subscriptionsCount = max(users[index].subscriptions.liveCount, users[index].list(.profileSubscription).liveCount)
-            let isBeyondQuota = subscriptionsCount > subscriptionsMax(of: index)
-            if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
+            let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !Blocklist(user: index).isShown(by: self)
+            if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && !users[index].friends.isEmpty || tellsProfiles { queueList(of: index, into: &outbox) }
             schedule(index, at: now)
         }

@@ -72,15 +72,13 @@ extension Owner {
         users.modify(user) { $0.repairDueAt = due }
     }
 
-    /// Removes the subscriptions that may not be in a list, a while after its last part has arrived.
+    /// Removes the subscriptions that may not be in a list, a while after its last part has arrived, and hides the user from blocked users.
     ///
     /// While dead nodes may hold a newer change, the list is not cut: the subscription that looks like the earliest may be an acknowledged
     /// one of a moment ago.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
-        guard !listsMayBeIncomplete else {
-            repairQuotaLater(user, at: now)
-            return repairFriendsLater(user, at: now)
-        }
+        guard !listsMayBeIncomplete else { return Reassignment(now: now).repairListsLater(of: user, in: &self) }
+        if !Blocklist(user: user).isShown(by: self) { Blocklist(user: user).show(by: &self, at: now, into: &outbox) }
         endFriendships(of: user, at: now, into: &outbox)
         ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }

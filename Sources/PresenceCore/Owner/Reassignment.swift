@@ -33,6 +33,13 @@ struct Reassignment {
         for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
     }
 
+    /// Schedules a review of a user whose lists break a rule: other replicas may know more of them.
+    func repairListsLater(of index: Owner.Index, in owner: inout Owner) {
+        owner.repairQuotaLater(index, at: now)
+        owner.repairFriendsLater(index, at: now)
+        Blocklist(user: index).repairLater(by: &owner, at: now)
+    }
+
     /// This node owns a user whom it kept for another owner. An ONLINE is unconfirmed until a session is reported.
     private func promote(_ index: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
         guard owner.users[index].isReplica else { return }
@@ -55,8 +62,7 @@ struct Reassignment {
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
         OwnedProfile(user: index).publish(isLate: true, by: &owner, at: now, into: &outbox)
-        owner.repairQuotaLater(index, at: now)
-        owner.repairFriendsLater(index, at: now)
+        repairListsLater(of: index, in: &owner)
         owner.repairCustomStatusLater(index, at: now)
         owner.schedule(index, at: now)
     }
