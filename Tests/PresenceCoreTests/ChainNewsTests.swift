@@ -159,6 +159,19 @@ import Testing
         #expect(told(phone)[0].data["friendSeq"]?.textValue == state(of: ann).friends.text)
     }
 
+    /// As when an owner learns that a decision has ended otherwise.
+    @Test("A change that no call makes is told once a second disk has it, or after the deadline of a write (R6)", arguments: [false, true])
+    mutating func withoutCaller(areReplicasFull: Bool) {
+        add(ben, by: ann)
+        if areReplicasFull { cluster.fullDisks = [1, 2] }
+        cluster.processes[0].node.remove(friend: ben, of: ann, at: cluster.now)
+        cluster.advance(.seconds(1))
+        let isTold = { (tests: Self) in tests.names(tests.phone).last == "onFriendListDeleted" }
+        #expect(isTold(self) == !areReplicasFull)
+        cluster.advance(.seconds(2))
+        #expect(isTold(self))
+    }
+
     @Test("A device that misses an event on a broken link is told the newest state") mutating func lost() {
         cluster.losing = [(0, 1)]
         add(cluster.user(ownedBy: 2), by: ann)
@@ -207,5 +220,15 @@ import Testing
         let tablet = cluster.login(ann, on: 0, platform: "tablet")
         cluster.advance(.milliseconds(100))
         #expect(!cluster.clients[tablet].events.contains { $0.name == "onRelationshipState" })
+    }
+}
+
+extension Node {
+    /// Removes a friend without a call of a client.
+    fileprivate mutating func remove(friend: String, of name: String, at now: Now) {
+        let user = machines.owner.index(of: UserID(app: "default", id: name))
+        let version = machines.owner.clock.next(at: now.wall)
+        machines.owner.write([.remove(.friend, friend)], of: user, decidedAt: version, at: now, into: &machines.cluster.outbox)
+        run(at: now)
     }
 }

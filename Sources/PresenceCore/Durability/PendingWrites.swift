@@ -32,7 +32,9 @@ struct PendingWrites {
 
         var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
         /// Whether somebody waits for the disks.
-        var isAwaited: Bool { !answers.isEmpty || !acknowledgements.isEmpty || !chainSteps.isEmpty || !listUpdates.isEmpty }
+        var isAwaited: Bool { waitsForReplicas || !acknowledgements.isEmpty }
+        /// Whether that is somebody who waits for a replica, too.
+        var waitsForReplicas: Bool { !answers.isEmpty || !chainSteps.isEmpty || !listUpdates.isEmpty }
         var isOver: Bool { !isAwaited && isStored }
     }
 
@@ -115,7 +117,7 @@ struct PendingWrites {
         tickedAt = now
         var outcomes: [Outcome] = []
         let count = writes.insertionIndex { $0.deadline <= now }
-        for index in (0..<count).reversed() where !writes[index].answers.isEmpty || !writes[index].chainSteps.isEmpty {
+        for index in (0..<count).reversed() where writes[index].waitsForReplicas {
             if let outcome = end(index, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
         }
         return outcomes.reversed()

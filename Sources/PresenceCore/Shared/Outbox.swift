@@ -43,7 +43,7 @@ struct Outbox {
     var chainsToVerify: [LearnedDecision] = []
 
     /// Whether answers or steps wait until ``rows`` are on two disks.
-    var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty }
+    var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty || !listUpdatesWhenStored.isEmpty }
 
     /// Whether these answers also wait for a barrier: every live node has received ``changes``.
     var needsBarrier = false
