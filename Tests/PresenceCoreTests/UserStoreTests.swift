@@ -119,6 +119,7 @@ import Testing
         users.modifyLists(ann) { for row in [new, old] { _ = $0.merge(row) } }
         let hash = users.hash(of: users[ann].slot)
         #expect(hash != 0 && users[ann].isBlank == false)
+        #expect(users.listsSize.rows == 2 && users.listsSize.bytes > 0)
         #expect(users.rows(of: users[ann].slot) == [old, new])
         #expect(users.brokenInvariant() == nil)
         var other = new
@@ -130,7 +131,10 @@ import Testing
         let expired = users.modifyLists(ann) { $0.expireTombstones(at: 4 + CoreSettings.tombstoneHorizon, of: user("ann")) }
         #expect(expired == [old])
         #expect(users.rows(of: users[ann].slot) == [other])
+        #expect(users.listsSize.rows == 1)
         #expect(users.brokenInvariant() == nil)
+        users.remove(ann)
+        #expect(users.listsSize == UserLists.Size())
     }
 
     @Test("Equal rows in lists of two kinds have different hashes") mutating func hashesOfKinds() {

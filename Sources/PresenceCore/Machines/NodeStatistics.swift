@@ -50,8 +50,16 @@ public struct NodeStatistics: Equatable, Sendable {
         public let fetched: UInt64
     }
 
-    /// The open decisions of the relationship chain.
+    /// The open decisions of the relationship chain, and the lists.
     public struct Chain: Equatable, Sendable {
+        /// The durable lists of users owned here or kept for others: friends, requests, blocklists, groups, profiles and open decisions.
+        public struct Lists: Equatable, Sendable {
+            /// Allocated bytes.
+            public let bytes: Int
+            /// Rows, tombstones included.
+            public let rows: Int
+        }
+
         /// Decisions of users of this node that have not ended.
         public let openCount: Int
         /// The age of the oldest of them.
@@ -60,6 +68,7 @@ public struct NodeStatistics: Equatable, Sendable {
         public let expired: UInt64
         /// Calls refused because too many were open (50002).
         public let refused: UInt64
+        public let lists: Lists
     }
 
     public let logins: UInt64
@@ -118,8 +127,9 @@ extension ReplicaRepair {
 }
 
 extension Chain {
-    fileprivate var statistics: NodeStatistics.Chain {
-        NodeStatistics.Chain(openCount: openCount, oldest: oldest, expired: expiredCount, refused: refusedCount)
+    fileprivate func statistics(_ size: UserLists.Size) -> NodeStatistics.Chain {
+        let lists = NodeStatistics.Chain.Lists(bytes: size.bytes, rows: size.rows)
+        return NodeStatistics.Chain(openCount: openCount, oldest: oldest, expired: expiredCount, refused: refusedCount, lists: lists)
     }
 }
 
@@ -142,7 +152,8 @@ extension Machines {
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics, condition: condition,
+            repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
+            condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,

@@ -24,6 +24,8 @@ struct UserStore {
     private(set) var onlineCount = 0
     /// The number of users that this node keeps for another owner.
     private(set) var replicaCount = 0
+    /// The allocated bytes and the rows of all durable lists, of users owned here or kept for others.
+    private(set) var listsSize = UserLists.Size()
     /// The time that a blank record is kept: ``CoreSettings/blankHorizon``.
     private let blankHorizon: Milliseconds
 
@@ -66,7 +68,9 @@ struct UserStore {
     /// It is a function of its own because few changes of a user concern them, and ``modify(_:_:)`` would compare them at every change.
     @discardableResult
     mutating func modifyLists<Result>(_ index: Index, _ body: (inout UserLists) -> Result) -> Result {
+        listsSize -= table[index].lists.size
         let result = body(&table[index].lists)
+        listsSize += table[index].lists.size
         deriveHash(index)
         let expiry = table[index].nextExpiry(blankHorizon: blankHorizon)
         if expiry < expiries.deadline(of: index) ?? .max { expiries.set(index, at: expiry) }
@@ -93,6 +97,7 @@ struct UserStore {
     mutating func remove(_ index: Index) {
         let user = table[index]
         if user.isReplica { replicaCount -= 1 } else { count(user, -1) }
+        listsSize -= user.lists.size
         slots.remove(index, slot: user.slot)
         slots.replace(user.factsHash, by: 0, slot: user.slot)
         reviews.remove(index)
@@ -248,10 +253,12 @@ extension UserStore {
         var hashes: [Slot: UInt64] = [:]
         var follows: [UserID: Int] = [:]
         var (onlines, replicas, reviewed) = (0, 0, 0)
+        var size = UserLists.Size()
         for index in allIndices where isLive(index) {
             let user = table[index]
             if let broken = user.brokenInvariant() ?? brokenDerivation(of: user, at: index) { return broken }
             hashes[user.slot, default: 0] ^= user.factsHash
+            size += user.lists.size
             if reviews.deadline(of: index) != nil { reviewed += 1 }
             if user.isReplica {
                 replicas += 1
@@ -262,6 +269,7 @@ extension UserStore {
         }
         guard onlineCount == onlines else { return "\(onlines) users are ONLINE, \(onlineCount) are counted" }
         guard replicaCount == replicas else { return "\(replicas) users are replicas, \(replicaCount) are counted" }
+        guard listsSize == size else { return "the lists take \(size), \(listsSize) is counted" }
         guard reviews.count == reviewed else { return "\(reviewed) users have a review, \(reviews.count) reviews are set" }
         return followers.brokenInvariant(follows) ?? brokenSlot(hashes)
     }

@@ -28,6 +28,7 @@ struct MetricsSnapshot {
         describeAdmission(&metrics)
         describePushes(&metrics)
         describeCluster(&metrics)
+        describeRelationships(&metrics)
         describeLinks(&metrics)
         describeStore(&metrics)
         ProcessMetrics.describe(&metrics)
@@ -180,15 +181,6 @@ struct MetricsSnapshot {
             node.replicaLag.inSeconds)
         metrics.gauge(
             "rollcall_users_replicated", "Users whose rows this node keeps as a replica for another owner.", Double(node.usersReplicated))
-        metrics.gauge(
-            "rollcall_chain_decisions_open", "Decisions about friends, requests and blocks that another user's owner has not answered.",
-            Double(node.chain.openCount))
-        metrics.gauge(
-            "rollcall_chain_oldest_decision_seconds", "Age of the oldest open decision; 0 for none.", node.chain.oldest.inSeconds)
-        metrics.counter(
-            "rollcall_chain_decisions_expired_total", "Decisions that ended after a day without an answer.", node.chain.expired)
-        metrics.counter(
-            "rollcall_chain_calls_refused_total", "Calls refused with 50002, because too many decisions were open.", node.chain.refused)
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for a disk.", Double(node.writesWaiting))
         metrics.counter(
             "rollcall_replica_digest_differences_total", "Range digests of another replica that differed from this node's.",
@@ -210,6 +202,22 @@ struct MetricsSnapshot {
             "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relays.fetched)
         metrics.counter(
             "rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.repair.rowsRefused)
+    }
+
+    private func describeRelationships(_ metrics: inout MetricsText) {
+        metrics.gauge(
+            "rollcall_chain_decisions_open", "Decisions about friends, requests and blocks that another user's owner has not answered.",
+            Double(node.chain.openCount))
+        metrics.gauge(
+            "rollcall_chain_oldest_decision_seconds", "Age of the oldest open decision; 0 for none.", node.chain.oldest.inSeconds)
+        metrics.counter(
+            "rollcall_chain_decisions_expired_total", "Decisions that ended after a day without an answer.", node.chain.expired)
+        metrics.counter(
+            "rollcall_chain_calls_refused_total", "Calls refused with 50002, because too many decisions were open.", node.chain.refused)
+        metrics.gauge(
+            "rollcall_lists_bytes", "Memory of the friends, requests, blocklists, groups and profiles of users owned here or replicated.",
+            Double(node.chain.lists.bytes))
+        metrics.gauge("rollcall_lists_rows", "Rows of these lists, those of removed entries included.", Double(node.chain.lists.rows))
     }
 
     private func describeLinks(_ metrics: inout MetricsText) {

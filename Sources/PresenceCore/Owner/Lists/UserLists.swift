@@ -7,6 +7,17 @@ struct UserLists {
         var list: RowList
     }
 
+    /// The memory of lists.
+    struct Size: Equatable {
+        /// Allocated bytes.
+        var bytes = 0
+        /// Rows, tombstones included.
+        var rows = 0
+
+        static func += (total: inout Size, size: Size) { (total.bytes, total.rows) = (total.bytes + size.bytes, total.rows + size.rows) }
+        static func -= (total: inout Size, size: Size) { (total.bytes, total.rows) = (total.bytes - size.bytes, total.rows - size.rows) }
+    }
+
     /// The lists that have rows, by kind.
     private var elements: [Element] = []
 
@@ -39,6 +50,9 @@ struct UserLists {
         elements.capacity == 0
             ? 0 : elements.reduce(elements.capacity * MemoryLayout<Element>.stride + 32) { $0 + $1.list.allocatedCount }
     }
+
+    /// The memory of all lists, and the number of their rows.
+    var size: Size { Size(bytes: allocatedCount, rows: elements.reduce(0) { $0 + $1.list.count }) }
 
     /// All rows, by kind and key, tombstones included.
     func rows(of user: UserID) -> [Row] { elements.flatMap { element in element.list.entries.map { Row($0, of: user, element.kind) } } }
