@@ -111,7 +111,10 @@ import Testing
         var pairs: Set<Int> = []
         for _ in 0..<30 {
             guard let outgoing = load.beginRelationship(scheduledAt: 0, at: 0, using: &random, isLive: { _ in true }) else { continue }
-            guard case .relationship(let pair, _, _) = outgoing.purpose else { Issue.record("\(outgoing)"); continue }
+            guard case .relationship(let pair, _, _) = outgoing.purpose else {
+                Issue.record("\(outgoing)")
+                continue
+            }
             #expect(pairs.insert(pair).inserted)
         }
         #expect(pairs.count == population.pairs.count)
