@@ -42,8 +42,9 @@ enum ChainChecks {
         switch (call.call, answer) {
         case (.chain(let chainCall), .chained(let outcomes)):
             for outcome in outcomes { cluster.counts.chain.note(outcome.code) }
+            let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)
             let problem = cluster.truth.chain.answered(
-                outcomes, to: chainCall, by: call.user, askedAt: call.at, allowed: allowed(cluster),
+                outcomes, to: chainCall, by: call.user, askedAt: call.at, allowed: .init(byApp: allowed(cluster), byUser: byUser),
                 trust(in: call, isAlone: isAlone, cluster), at: cluster.time)
             if let problem { cluster.violate(.chainIsAcknowledged, problem) }
         case (.getFriendList(let query), .listed(let bytes)):
@@ -59,11 +60,15 @@ enum ChainChecks {
 
     private static func trust(in call: SimulatedCall, isAlone: Bool, _ cluster: SimulatedCluster) -> ChainOracle.Trust {
         let faults = cluster.options.faults
-        let isSplit = !faults.isDisjoint(with: [.partitions, .pauses])
         let arrived = call.at - .milliseconds(arrivalMilliseconds)
         return ChainOracle.Trust(
-            isComplete: !isSplit && !isAlone && isSound(cluster), mayBeRetry: !faults.subtracting([.clients]).isEmpty,
+            isComplete: isTrusted(isAlone: isAlone, cluster), mayBeRetry: !faults.subtracting([.clients]).isEmpty,
             arrivedBefore: faults.isDisjoint(with: [.partitions, .pauses, .delays]) ? arrived : .min)
+    }
+
+    /// Whether all nodes know what is acknowledged now.
+    static func isTrusted(isAlone: Bool, _ cluster: SimulatedCluster) -> Bool {
+        cluster.options.faults.isDisjoint(with: [.partitions, .pauses]) && !isAlone && isSound(cluster)
     }
 
     /// Whether at most one replica of each user was down lately. The start of the history, at which no node has rows yet, does not count.
@@ -103,7 +108,7 @@ enum ChainChecks {
 
     private static func checkLists(_ cluster: SimulatedCluster) {
         for user in cluster.userIDs.indices where !cluster.isBroken {
-            checkReplicas(user, cluster)
+            checkReplicas(user, kinds, cluster)
             for row in rows(.chainOutbox, of: user, cluster) {
                 cluster.violate(
                     .outboxDrains, "user-\(user) has still to tell \(row.key): \(String(decoding: row.value ?? [], as: UTF8.self))")
@@ -122,8 +127,8 @@ enum ChainChecks {
         cluster.owner(of: user).map { cluster.nodes[$0].look { $0.owner.liveRows(kind, of: cluster.userID(user)) } } ?? []
     }
 
-    /// Checks that all replicas of a user have the same lists, in memory and on disk.
-    private static func checkReplicas(_ user: Int, _ cluster: SimulatedCluster) {
+    /// Checks that all replicas of a user have the same lists of some kinds, in memory and on disk.
+    static func checkReplicas(_ user: Int, _ kinds: [Row.Kind], _ cluster: SimulatedCluster) {
         guard let owner = cluster.owner(of: user) else { return }
         let id = cluster.userID(user)
         let replicas = cluster.nodes[owner].look { $0.cluster.replicaIDs(of: id) }
@@ -136,8 +141,8 @@ enum ChainChecks {
                         .replicasAgree, "\(cluster.nodes[node].id) has \(words(held)) as \(kind) of user-\(user), its owner \(words(right))"
                     )
                 }
-                let stored = cluster.userIDs.compactMap { other in
-                    cluster.nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: kind, key: "\(other.id)")]
+                let stored = (kind == .profile ? [""] : cluster.userIDs.map { "\($0.id)" }).compactMap { key in
+                    cluster.nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: kind, key: key)]
                 }.filter { $0.value != nil }
                 if stored.sorted(by: { $0.key < $1.key }) != held.sorted(by: { $0.key < $1.key }) {
                     cluster.violate(
@@ -190,6 +195,10 @@ public struct ChainCounts: Equatable, Sendable {
     public var listsRead = 0
     /// Events about changes of lists.
     public var noticesRead = 0
+    /// Acknowledged changes of profiles, events about them, and checks of clients that had to receive one.
+    public var profilesSet = 0
+    public var profilesTold = 0
+    public var profilesExpected = 0
 
     mutating func note(_ code: ChainCode) {
         switch code {
@@ -207,6 +216,9 @@ public struct ChainCounts: Equatable, Sendable {
         left.uncertain += right.uncertain
         left.listsRead += right.listsRead
         left.noticesRead += right.noticesRead
+        left.profilesSet += right.profilesSet
+        left.profilesTold += right.profilesTold
+        left.profilesExpected += right.profilesExpected
     }
 }
 

@@ -6,14 +6,25 @@ import PresenceWire
 /// Its inputs are the begin of a call and its answer. It knows neither nodes nor rows: see ``ChainChecks``.
 struct ChainOracle {
     /// A call without an answer.
-    private struct OpenCall {
+    struct OpenCall {
         let user: Int
         let call: ChainCall
         let at: Nanoseconds
         /// The number of the first decision. The others follow.
         let firstID: Int
-        /// The users that may have been allowed to add others when the call began.
-        let allowed: [ChainPolicy.AllowType]
+        /// The app's settings that nodes may have followed since the call began.
+        var allowed: [ChainPolicy.AllowType]
+    }
+
+    /// The settings of which one says who may add the other user of a call.
+    struct Allowed {
+        let byApp: [ChainPolicy.AllowType]
+        /// Nil among them if the app's setting may stand in for the user's own.
+        let byUser: [ChainPolicy.AllowType?]
+
+        func since(_ open: OpenCall) -> [ChainPolicy.AllowType] {
+            byUser.compactMap(\.self) + (byUser.contains(nil) ? open.allowed + byApp : [])
+        }
     }
 
     /// How far the answer to a call can be trusted.
@@ -61,6 +72,9 @@ struct ChainOracle {
         }
     }
 
+    /// Records that nodes may follow another setting of the app from now on.
+    mutating func mayAllow(_ type: ChainPolicy.AllowType) { for index in openCalls.indices { openCalls[index].allowed.append(type) } }
+
     private mutating func take(_ call: ChainCall, by user: Int, at moment: Nanoseconds) -> OpenCall? {
         let index = openCalls.firstIndex { $0.user == user && $0.at == moment && $0.call == call }
         return index.map { openCalls.remove(at: $0) }
@@ -80,13 +94,13 @@ struct ChainOracle {
 
     /// Records the answer to a call. Returns what is wrong with it, in words; nil for nothing.
     mutating func answered(
-        _ outcomes: [ChainOutcome], to call: ChainCall, by user: Int, askedAt: Nanoseconds, allowed: [ChainPolicy.AllowType],
-        _ trust: Trust,
+        _ outcomes: [ChainOutcome], to call: ChainCall, by user: Int, askedAt: Nanoseconds, allowed: Allowed, _ trust: Trust,
         at now: Nanoseconds
     ) -> String? {
         guard let open = take(call, by: user, at: askedAt) else { return "nobody waits for the answer to \(call)" }
         guard outcomes.map(\.user) == call.pairDecisions.map(\.other) else { return "\(call) is answered \(outcomes)" }
-        var problem: String?
+        let allowed = allowed.since(open)
+        var problem = trust.isComplete ? Self.problem(with: outcomes, by: user, allowed) : nil
         for (position, (outcome, decided)) in zip(outcomes, call.pairDecisions).enumerated() {
             guard let other = outcome.user.simulatedNumber else { continue }
             let place = index(user, other)
@@ -99,7 +113,7 @@ struct ChainOracle {
             let full = isWronglyFull(outcome.code, user, other, since: askedAt)
             let known = pairs[place].settled(before: id) ?? PairOracle.Known(certain: [])
             let claims = decided.decision.claims(
-                of: outcome.code, known, allowed: open.allowed + allowed, mayBeRetry: trust.mayBeRetry)
+                of: outcome.code, known, allowed: allowed, mayBeRetry: trust.mayBeRetry)
             let wrong = pairs[place].answer(
                 id, claims, isTrusted: trust.isComplete,
                 endsDoubt: decided.decision.endsEarlier(with: outcome.code) ? trust.arrivedBefore : .min, at: now)
@@ -112,6 +126,13 @@ struct ChainOracle {
                 + "though it was certainly \(value) that \(wrong.words(first, second))"
         }
         return problem
+    }
+
+    /// The reason why an addition cannot be answered so, whatever the lists have; nil for none.
+    private static func problem(with outcomes: [ChainOutcome], by user: Int, _ allowed: [ChainPolicy.AllowType]) -> String? {
+        let needed: [ChainCode: ChainPolicy.AllowType] = [.pending: .confirm, .forbidden: .deny]
+        let wrong = outcomes.first { outcome in needed[outcome.code].map { !allowed.contains($0) } ?? false }
+        return wrong.map { "user-\(user) is answered \($0.code.rawValue) about \($0.user.id), who certainly allows \(allowed)" }
     }
 
     /// Whether an answer says that a list is full that certainly has room.

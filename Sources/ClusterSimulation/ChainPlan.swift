@@ -31,7 +31,7 @@ enum ChainPlan {
         options.settings.policy.chain.blockHidesStatus = false
     }
 
-    private static func allowType(_ random: inout SplitMix64) -> ChainPolicy.AllowType {
+    static func allowType(_ random: inout SplitMix64) -> ChainPolicy.AllowType {
         [.any, .any, .any, .confirm, .confirm, .confirm, .deny][random.number(in: 0...6)]
     }
 
@@ -86,7 +86,7 @@ enum ChainPlan {
     }
 
     /// A fault in the middle of some calls, of a kind that the history has.
-    private static func fault(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    static func fault(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let kinds = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !kinds.isEmpty else { return [] }
         let node = random.number(in: 0...options.nodesCount - 1)

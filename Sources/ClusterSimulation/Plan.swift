@@ -49,6 +49,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case loseRows(node: Int, users: [Int], LostFacts)
         /// A decision of a user about others, or a read of its friend list.
         case chain(ChainAction)
+        /// A call about profiles.
+        case profile(ProfileAction)
     }
 
     /// The time of the step, in virtual milliseconds after the start.
@@ -86,7 +88,7 @@ public struct Plan: Sendable {
             + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
-        apart += Self.removing(options) + MachineFaultPlan.steps(options) + ChainPlan.steps(options)
+        apart += Self.removing(options) + MachineFaultPlan.steps(options) + ChainPlan.steps(options) + ProfilePlan.steps(options)
         // After the end everything is healed, and no more faults follow.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

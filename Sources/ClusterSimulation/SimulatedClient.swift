@@ -39,6 +39,8 @@ struct SimulatedClient {
     var streamed: [Int: String] = [:]
     /// The relationship chain of its user as the stream has told it.
     var relationship = ToldRelationship()
+    /// The versions of profiles that it was told.
+    var profiles = ToldProfiles()
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?

@@ -19,6 +19,7 @@ extension SimulatedCluster {
         clients[client].lastEventID =
             options.isHarder && random.isOnce(in: 16) ? Self.epoch + Milliseconds(time.milliseconds) + 3_600_000 : nil
         clients[client].view = [:]
+        clients[client].profiles = ToldProfiles()
     }
 
     mutating func connectClient(_ client: Int, _ attempt: Int) {
@@ -48,6 +49,7 @@ extension SimulatedCluster {
         clients[client].attempt += 1
         clients[client].isSynced = false
         clients[client].streamed = [:]
+        clients[client].profiles.begin(from: resumeFrom, at: nodes[node].now(time).wall)
         clients[client].pipe = SimulatedClient.Pipe()
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
@@ -244,7 +246,9 @@ extension SimulatedCluster {
             noteReachSynced(client)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
-        case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &self)
+        case let name where SimulatedClient.ignoredEvents.contains(String(name)):
+            ChainNotices.read(event, by: client, &self)
+            ProfileChecks.read(event, by: client, &self)
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

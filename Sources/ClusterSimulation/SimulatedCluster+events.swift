@@ -22,6 +22,7 @@ extension SimulatedCluster {
             call(.kick(reason: "kicked"), by: user)
         case .loseRows(let node, let users, let part): MachineFaults.lose(part, of: users, on: node, self)
         case .chain(let action): ChainChecks.perform(action, &self)
+        case .profile(let action): ProfileChecks.perform(action, &self)
         default: break
         }
     }
@@ -36,6 +37,7 @@ extension SimulatedCluster {
         case .setAppPolicy(let change): notePolicyAsked(change)
         case .kick: truth.reaches[user].doubt(at: time)
         case .chain, .getFriendList: ChainChecks.asked(call, by: user, &self)
+        case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &self)
         default: break
         }
     }

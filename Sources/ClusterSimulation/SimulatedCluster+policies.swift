@@ -99,6 +99,7 @@ extension SimulatedCluster {
         }
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
         truth.policy.ask(policy, at: time)
+        truth.chain.mayAllow(policy.chain.defaultAllowType)
         if isPushChanged { for user in truth.reaches.indices { truth.reaches[user].doubt(at: time) } }
     }
 

@@ -60,7 +60,7 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain: performApart(action)
+        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile: performApart(action)
         }
     }
 
@@ -195,6 +195,7 @@ extension SimulatedCluster {
         // Another node may have been met since the list was changed.
         if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
         switch (call.call, answer) {
+        case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &self)
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
             truth.expectedStatuses[call.user].append(
@@ -256,10 +257,10 @@ extension SimulatedCluster {
 }
 
 extension Call {
-    /// Whether the call changes the caller's subscription list.
+    /// Whether the call changes the caller's subscriptions to statuses.
     var changesSubscriptions: Bool {
         switch self {
-        case .subscribeUserStatus, .unsubscribeUserStatus: true
+        case .subscribeUserStatus, .unsubscribeUserStatus: !ProfileChecks.concern(self)
         default: false
         }
     }

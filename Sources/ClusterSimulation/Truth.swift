@@ -53,6 +53,7 @@ struct Truth {
     var contents: [Contents]
     var policy: PolicyTruth
     var chain: ChainOracle
+    var profiles: ProfileOracle
     /// The events that synced sessions must receive.
     var expectations: [Expectation] = []
     /// The acknowledged kicks.
@@ -67,6 +68,7 @@ struct Truth {
         contents = Array(repeating: Contents(), count: usersCount)
         policy = PolicyTruth(standard: settings.policy)
         chain = ChainOracle(usersCount: usersCount, friendsMax: Int(settings.policy.chain.friendsMax))
+        profiles = ProfileOracle(usersCount: usersCount)
         presences = Array(repeating: Presence(), count: usersCount)
         isConcerned = Array(repeating: false, count: usersCount)
         expectedStatuses = Array(repeating: [], count: usersCount)
@@ -142,6 +144,7 @@ struct Truth {
     mutating func refused(_ call: SimulatedCall, at now: Nanoseconds) {
         switch call.call {
         case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
+        case .friendCall: profiles.refused(call, mayTakeEffect: false)
         case .setVisibility: oracles[call.user].refuse()
         case .setAppPolicy: policy.isBusy = false
         case .setSelfStatus(let text, _): refuseStatus(text, of: call.user)

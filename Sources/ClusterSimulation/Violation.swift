@@ -76,6 +76,10 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case noticesMatchLists
         /// At rest no decision waits in an outbox.
         case outboxDrains
+        /// Each acknowledged field of a profile holds until a later call sets it, and each answer has it.
+        case profileIsAcknowledged
+        /// A client is told the newest version of its user's profile, and of the profiles that its user follows, and of no others.
+        case profileNewsArrive
     }
 
     public let guarantee: Guarantee
