@@ -24,10 +24,11 @@ enum ChainChecks {
 
     /// Records that a call is about to be made.
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
-        if case .chain(let chainCall) = call {
-            cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
-        } else {
-            cluster.truth.chain.lists[user].isReading = true
+        switch call {
+        case .chain(let chainCall): cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
+        case .getFriendList: cluster.truth.chain.lists[user].isReading = true
+        case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &cluster)
+        default: break
         }
     }
 
@@ -100,10 +101,13 @@ enum ChainChecks {
 
     // MARK: At rest
 
-    /// Checks the lists of all users when the cluster is at rest.
+    /// Checks the lists and the profiles of all users when the cluster is at rest.
     static func finish(_ cluster: inout SimulatedCluster) {
-        cluster.twice { checkLists($0) }
-        for user in cluster.userIDs.indices where !cluster.isBroken { checkSync(of: user, &cluster) }
+        if cluster.truth.chain.isUsed {
+            cluster.twice { checkLists($0) }
+            for user in cluster.userIDs.indices where !cluster.isBroken { checkSync(of: user, &cluster) }
+        }
+        if cluster.truth.profiles.isUsed, !cluster.isBroken { ProfileChecks.finish(&cluster) }
     }
 
     private static func checkLists(_ cluster: SimulatedCluster) {

@@ -1,12 +1,13 @@
 import PresenceCore
 import PresenceWire
 
-/// Reads the events of the relationship chain, and checks that they match the lists: see ``ToldRelationship``.
+/// Reads the events of the relationship chain and of profiles, and checks that they match the lists: see ``ToldRelationship``.
 enum ChainNotices {
     private static let names = Set(RelationshipNotice.Event.allCases.map { "\($0.name)" })
 
     /// Reads an event that a client has received.
     static func read(_ event: SimulatedClient.Event, by client: Int, _ cluster: inout SimulatedCluster) {
+        ProfileChecks.read(event, by: client, &cluster)
         let name = String(event.name)
         guard names.contains(name), let stream = cluster.clients[client].stream else { return }
         let user = cluster.clients[client].user

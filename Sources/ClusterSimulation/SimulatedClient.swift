@@ -90,6 +90,18 @@ struct SimulatedClient {
         self.device = device
     }
 
+    /// Begins to read a stream.
+    ///
+    /// - Parameter now: the clock of its node.
+    mutating func begin(_ stream: Stream, at now: Milliseconds) {
+        self.stream = stream
+        attempt += 1
+        isSynced = false
+        streamed = [:]
+        pipe = Pipe()
+        profiles.begin(from: lastEventID, at: now)
+    }
+
     /// One event as it is in the stream.
     struct Event {
         let name: Substring

@@ -136,10 +136,9 @@ extension SimulatedCluster {
         let expected = truth.subscriptions[call.user]
         guard expected.isCertain, !expected.isBusy else { return }
         // Subscriptions to profiles have a quota of their own.
-        let page = page.filter { !Subscription.isOfProfile($0.subscribeType) }
-        let listed = page.compactMap { userIndex($0.target.id) }.sorted()
-        if page.count > options.settings.subscriptionsMax {
-            violate(.listsAreExact, "user-\(call.user) follows \(page.count), at most \(options.settings.subscriptionsMax) are right")
+        let listed = page.filter { !Subscription.isOfProfile($0.subscribeType) }.compactMap { userIndex($0.target.id) }.sorted()
+        if listed.count > options.settings.subscriptionsMax {
+            violate(.listsAreExact, "user-\(call.user) follows \(listed.count), at most \(options.settings.subscriptionsMax) are right")
         }
         if options.isCalm, isSound, listed != expected.targets(at: time), call.at > time - .milliseconds(50) {
             violate(.listsAreExact, "user-\(call.user) follows \(expected.targets(at: time)), is answered \(listed)")

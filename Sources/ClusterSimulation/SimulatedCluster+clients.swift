@@ -44,13 +44,9 @@ extension SimulatedCluster {
             deviceID: "device-\(clients[client].device)", isPushReachable: clients[client].isPushReachable)
         let resumeFrom = clients[client].lastEventID
         let index = nodes[node].open(attach, of: client, at: gateway, resumeFrom: resumeFrom, at: nodes[node].now(time))
-        clients[client].stream = SimulatedClient.Stream(
+        let stream = SimulatedClient.Stream(
             node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
-        clients[client].attempt += 1
-        clients[client].isSynced = false
-        clients[client].streamed = [:]
-        clients[client].profiles.begin(from: resumeFrom, at: nodes[node].now(time).wall)
-        clients[client].pipe = SimulatedClient.Pipe()
+        clients[client].begin(stream, at: nodes[node].now(time).wall)
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
         truth.opened(user, device: clients[client].device, at: time)
@@ -246,9 +242,7 @@ extension SimulatedCluster {
             noteReachSynced(client)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
-        case let name where SimulatedClient.ignoredEvents.contains(String(name)):
-            ChainNotices.read(event, by: client, &self)
-            ProfileChecks.read(event, by: client, &self)
+        case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &self)
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

@@ -36,8 +36,7 @@ extension SimulatedCluster {
                     value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): notePolicyAsked(change)
         case .kick: truth.reaches[user].doubt(at: time)
-        case .chain, .getFriendList: ChainChecks.asked(call, by: user, &self)
-        case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &self)
+        case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &self)
         default: break
         }
     }

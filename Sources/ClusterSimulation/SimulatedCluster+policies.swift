@@ -98,8 +98,7 @@ extension SimulatedCluster {
             return violate(.policiesHold, "no policy: \(String(decoding: change, as: UTF8.self))")
         }
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
-        truth.policy.ask(policy, at: time)
-        truth.chain.mayAllow(policy.chain.defaultAllowType)
+        truth.ask(policy, at: time)
         if isPushChanged { for user in truth.reaches.indices { truth.reaches[user].doubt(at: time) } }
     }
 

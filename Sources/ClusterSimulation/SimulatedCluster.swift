@@ -178,8 +178,7 @@ public struct SimulatedCluster {
         if violation == nil { twice { $0.checkViews() } }
         rest(Self.restMilliseconds)
         if violation == nil { twice { $0.checkRest() } }
-        if violation == nil, truth.chain.isUsed { ChainChecks.finish(&self) }
-        if violation == nil, truth.profiles.isUsed { ProfileChecks.finish(&self) }
+        if violation == nil { ChainChecks.finish(&self) }
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }

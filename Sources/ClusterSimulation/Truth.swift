@@ -117,6 +117,12 @@ struct Truth {
         }
     }
 
+    /// Records that nodes may follow another policy from now on.
+    mutating func ask(_ policy: Policy, at now: Nanoseconds) {
+        self.policy.ask(policy, at: now)
+        chain.mayAllow(policy.chain.defaultAllowType)
+    }
+
     /// Records that no remaining node may have the acknowledged visibilities.
     mutating func doubtVisibilities() { for user in oracles.indices { oracles[user].doubt() } }
 
