@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("An owner that missed the change of the policy while it kept the user for another one follows it") mutating func policyOfNextOwner() {
+    @Test("An owner that kept the user for another one while the policy changed follows it") mutating func policyOfNextOwner() {
         block([ben], by: ann)
         let owner = cluster.ownerIndex(of: ann)
         // The policy arrives everywhere, but the owner dies before it has shown its users again.

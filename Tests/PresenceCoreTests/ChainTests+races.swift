@@ -49,7 +49,9 @@ extension ChainTests {
         #expect(newestCode(on: 1) == 0)
     }
 
-    @Test("An approval that arrives after the block is refused with 30525, and one that arrives before is removed", arguments: [true, false])
+    @Test(
+        "An approval that arrives after the block is refused with 30525, and the friend of one that arrives before is removed",
+        arguments: [true, false])
     mutating func approvalAndBlock(isBlockFirst: Bool) {
         requireApproval()
         #expect(add(ben, by: ann) == 30_539)
