@@ -67,7 +67,7 @@ enum ProfileChecks {
     /// Checks that each field of a profile has a value that it may have had since a moment.
     private static func check(_ json: [UInt8], of user: Int, since moment: Nanoseconds, _ cluster: SimulatedCluster) {
         for field in ProfilePlan.fields + [.allowType] {
-            let values = cluster.truth.profiles.values(of: field, of: user, since: moment)
+            let values = cluster.truth.profiles.possibleValues(of: field, of: user, since: moment)
             // The app's setting stands in for one that the user has not made.
             if field == .allowType, values.contains(nil) { continue }
             let unset: FieldValue = field == .level ? .integer(0) : .text("")
@@ -94,7 +94,7 @@ enum ProfileChecks {
     /// The settings that say who may add the user of a call, and that a node may have followed since a moment.
     static func allowTypes(in call: ChainCall, since moment: Nanoseconds, _ cluster: SimulatedCluster) -> [ChainPolicy.AllowType?] {
         guard case .add(let other, _, _, _) = call, let user = cluster.userIndex(other.id) else { return [nil] }
-        return cluster.truth.profiles.values(of: .allowType, of: user, since: moment).map { value in
+        return cluster.truth.profiles.possibleValues(of: .allowType, of: user, since: moment).map { value in
             value?.text.flatMap { ChainPolicy.AllowType(rawValue: $0.lowercased()) }
         }
     }

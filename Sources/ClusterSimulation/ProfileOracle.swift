@@ -83,7 +83,7 @@ struct ProfileOracle {
     // MARK: Facts
 
     /// The values that a field may have had since a moment; nil among them if it may have been unset.
-    func values(of field: Profile.Standard, of user: Int, since moment: Nanoseconds = .max) -> [FieldValue?] {
+    func possibleValues(of field: Profile.Standard, of user: Int, since moment: Nanoseconds = .max) -> [FieldValue?] {
         let unset = Write(user: user, field: field.rawValue, value: nil, askedAt: .min, answeredAt: .min)
         let all = [unset] + writes.filter { $0.user == user && $0.field == field.rawValue }
         let later = all.filter { ($0.answeredAt ?? .max) < moment }

@@ -21,7 +21,7 @@ import Testing
     }
 
     private func texts(_ field: Profile.Standard = .nick, since milliseconds: Int? = nil) -> [String?] {
-        oracle.values(of: field, of: 0, since: milliseconds.map { .milliseconds($0) } ?? .max).map { $0?.text }
+        oracle.possibleValues(of: field, of: 0, since: milliseconds.map { .milliseconds($0) } ?? .max).map { $0?.text }
     }
 
     @Test("A field is unset, then has the value of the last call, and each field is its own") mutating func inTurn() {
