@@ -134,6 +134,21 @@ import Testing
         #expect(add(ben, by: ann) == (allowType == "any" ? 0 : 30_539))
     }
 
+    /// Another node owns ben by now, and may own him only until this node is reachable again.
+    @Test("The node that has applied a decision which is not open any more asks about it, whichever node owns the other user")
+    mutating func lateAnswerOfEarlierOwner() {
+        let peer = cluster.processes[0].node.cluster.peers.index(of: cluster.processes[2].id)!
+        let pair = ChainPair(user: user(ann), other: user(ben))
+        let version = Version(milliseconds: cluster.now.wall - 1_000, counter: 0, node: 77)
+        cluster.heard = []
+        let applied = ChainApplied(pair: pair, version: version, result: .pending(nickname: ""), clock: .zero)
+        cluster.processes[0].node.handle(.chainApplied(applied), from: peer, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.settle()
+        let asked = cluster.heard!.filter { if case .chainVerify(let verify) = $0.message { verify.verdict == .isDoubted } else { false } }
+        #expect(asked.map(\.from) == [0] && asked.map(\.to) == [2])
+    }
+
     @Test("A late copy of a command that has taken effect changes nothing") mutating func lateCopyOfDone() throws {
         cluster.heard = []
         #expect(add(ben, by: ann) == 0)

@@ -314,7 +314,7 @@ public struct Node: ~Copyable {
         case .bucketDigest(let salt, let buckets):
             machines.repair.onBuckets(buckets, salt: salt, from: peer, machines.owner, &machines.cluster, at: now)
         case .chainApply(let apply): machines.onChainApply(apply, at: now)
-        case .chainApplied(let applied): machines.chain.onApplied(applied, &machines.owner, &machines.cluster, at: now)
+        case .chainApplied(let applied): machines.chain.onApplied(applied, from: peer, &machines.owner, &machines.cluster, at: now)
         case .chainVerify(let verify): machines.chainDoubts.onVerify(verify, &machines.owner, &machines.cluster, at: now)
         // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.
         case .requestSync: machines.resync(peer, at: now)

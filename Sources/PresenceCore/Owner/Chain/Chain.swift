@@ -192,11 +192,13 @@ struct Chain {
     }
 
     /// Ends a decision of a user whom this node owns, after the other user's owner has answered.
-    mutating func onApplied(_ applied: ChainApplied, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func onApplied(
+        _ applied: ChainApplied, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
         let pair = applied.pair
         guard let known = open[pair], known.command.version == applied.version,
             known.phase == .ending || owner.outboxCommand(of: pair) == known.command
-        else { return ChainDoubts.doubt(applied, &cluster) }
+        else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
         guard known.phase == .sent else { return }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard cluster.decides(pair.user), owner.accepts(applied.clock, at: now) else { return }

@@ -106,10 +106,12 @@ struct ChainDoubts {
         cluster.send(.chainVerify(ChainVerify(pair: pair, version: version, verdict: verdict)), toOwnerOf: pair.other)
     }
 
-    /// Has another owner ask about a decision that it has applied, and that is not open here: it has ended, perhaps otherwise.
-    static func doubt(_ applied: ChainApplied, _ cluster: inout Cluster) {
+    /// Has the node that has applied a decision ask about it, because the decision is not open here: it has ended, perhaps otherwise.
+    ///
+    /// That node has the rows, whichever node owns the other user by now.
+    static func doubt(_ applied: ChainApplied, by peer: PeerIndex, _ cluster: inout Cluster) {
         if case .refused = applied.result { return }
-        send(.isDoubted, on: applied.version, of: applied.pair, &cluster)
+        cluster.send(.chainVerify(ChainVerify(pair: applied.pair, version: applied.version, verdict: .isDoubted)), to: peer)
     }
 }
 
