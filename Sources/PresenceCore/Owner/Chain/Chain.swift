@@ -214,7 +214,9 @@ struct Chain {
         let (code, changes) = rules(of: user, owner).end(
             known.command.command, about: other, with: result, at: known.command.version.milliseconds)
         owner.write(changes, of: user, decidedAt: known.command.version, at: now, into: &cluster.outbox)
-        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &cluster.outbox)
+        // Older than the next decision: on another side of a split that one may be open, and its row stays.
+        let endedAt = Version(stamp: known.command.version.correctionStamp, node: owner.clock.node)
+        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
         open[pair]?.phase = .ending
         cluster.outbox.chainSteps.append(.ended(pair, version: known.command.version, code))
     }
