@@ -149,6 +149,29 @@ import Testing
         #expect(asked.map(\.from) == [0] && asked.map(\.to) == [2])
     }
 
+    @Test("A repeated call joins the open decision of its own first attempt, and waits for any other one", arguments: [true, false])
+    mutating func repeatedCall(isSame: Bool) {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        #expect(add(ann, by: ben) == 30_539)
+        cluster.losing = [(0, 1), (1, 0)]
+        cluster.call(.chain(.respond(user(ben), .accept(remark: "", isTwoWay: false))), by: ann, on: 0)
+        let repeated = ChainCall.respond(user(ben), .accept(remark: "", isTwoWay: !isSame))
+        let request = Request(id: 1 << 40, user: user(ann), operation: .chain(repeated), begunAt: .zero, isRepeated: true)
+        let peer = cluster.processes[0].node.cluster.peers.index(of: cluster.processes[2].id)!
+        cluster.processes[0].node.handle(.request(request), from: peer, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.heard = []
+        cluster.losing = []
+        for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
+        cluster.advance(.seconds(3))
+        let codes = cluster.heard!.compactMap { message -> UInt32? in
+            guard case .answer(request.id, .chained(let outcomes)) = message.message else { return nil }
+            return outcomes.first?.code.rawValue
+        }
+        #expect(codes == [isSame ? 0 : 30_614])
+        #expect(list(.friend, of: ben) == [ann] && list(.friend, of: ann) == [])
+    }
+
     @Test("A late copy of a command that has taken effect changes nothing") mutating func lateCopyOfDone() throws {
         cluster.heard = []
         #expect(add(ben, by: ann) == 0)

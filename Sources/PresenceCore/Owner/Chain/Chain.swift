@@ -409,12 +409,11 @@ extension ChainCall {
 }
 
 extension ChainCommand {
-    /// Whether both are attempts of the same kind of decision.
+    /// Whether both are attempts of one call. An open request has the time and the nickname that its owner has added.
     fileprivate func isAttempt(of other: ChainCommand) -> Bool {
-        switch (self, other) {
-        case (.add, .add), (.accept, .accept), (.reject, .reject), (.delete, .delete), (.block, .block): true
-        default: false
-        }
+        guard case .add(var request, let isTwoWay) = self, case .add(let known, _) = other else { return self == other }
+        (request.addTime, request.nickname) = (known.addTime, known.nickname)
+        return .add(request, isTwoWay: isTwoWay) == other
     }
 }
 
