@@ -52,9 +52,11 @@ extension Gateway {
     /// Pushes the version of a changed profile to the sessions of the user, and to those that follow the profile (P43).
     mutating func pushProfile(_ record: Record, of user: UserIndex) {
         guard policies.policy(of: record.user).chain.isEnabled else { return }
-        relationships.note(profile: record.profileVersion, of: user)
+        let own = openSessions(of: user)
+        // A list that is older than the record may follow it.
+        if !own.isEmpty { relationships.note(profile: record.profileVersion, of: user) }
         var payload: Int32?
-        for session in openSessions(of: user) + watches.profiles.watchers(of: user) {
+        for session in own + watches.profiles.watchers(of: user) {
             // A session without its list is told the version with the list.
             guard sessions[session].hasList else { continue }
             if sessions[session].isBlocked {

@@ -23,7 +23,11 @@ struct Relationships {
     }
 
     /// The user's sessions are told the version of the profile by an event of its own.
-    mutating func note(profile version: Version, of user: WatchIndex.UserIndex) { states[user]?.profile = version }
+    mutating func note(profile version: Version, of user: WatchIndex.UserIndex) {
+        var state = state(of: user)
+        state.profile = max(state.profile, version)
+        states[user] = state
+    }
 
     /// The last session of the user has closed.
     mutating func remove(_ user: WatchIndex.UserIndex) { states[user] = nil }
