@@ -21,11 +21,7 @@ struct SimulateCommand: AsyncParsableCommand {
     @Option(help: "Scenario: \(Scenario.allCases.map(\.rawValue).joined(separator: ", ")).") var scenario = Scenario.mesh
     @Option(help: "Number of users.") var users = 1_000
     @Option(help: "Number of other users that each user follows.") var watch = 20
-    @Option(
-        help: """
-            Changes per second, sent at fixed times whether or not earlier ones are answered. All are statuses, except in scenario social: \
-            60 % statuses, 30 % relationships, 10 % profiles.
-            """) var rate = 500.0
+    @Option(help: "Changes per second, at fixed times. In social 60 % are statuses, 30 % relationships, 10 % profiles.") var rate = 500.0
     @Option(help: "Seconds of load.") var duration = 10.0
     @Option(help: "Client connections (default: one for each 50 users).") var connections = 0
     @Option(help: "Most event streams on one connection.") var streamsPerConnection = 500
