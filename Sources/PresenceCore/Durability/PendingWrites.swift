@@ -33,7 +33,7 @@ struct PendingWrites {
         var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
         /// Whether somebody waits for the disks.
         var isAwaited: Bool { waitsForReplicas || !acknowledgements.isEmpty }
-        /// Whether that is somebody who waits for a replica, too.
+        /// Whether answers, steps or list updates wait for a replica as well.
         var waitsForReplicas: Bool { !answers.isEmpty || !chainSteps.isEmpty || !listUpdates.isEmpty }
         var isOver: Bool { !isAwaited && isStored }
     }

@@ -42,7 +42,7 @@ struct Outbox {
     /// Decisions of other users whose rows another node has sent to the owner of the users they concern.
     var chainsToVerify: [LearnedDecision] = []
 
-    /// Whether answers or steps wait until ``rows`` are on two disks.
+    /// Whether answers, steps or list updates wait until ``rows`` are on two disks.
     var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty || !listUpdatesWhenStored.isEmpty }
 
     /// Whether these answers also wait for a barrier: every live node has received ``changes``.
