@@ -66,7 +66,8 @@ enum PairDecision: Equatable {
     ) -> PairOracle.Claims {
         var claims = PairOracle.Claims()
         switch code {
-        case .alreadyFriend: claims.before = .init(isTrue: .ownFriend)
+        // With lost or slow messages the friend may be of a decision that turns out not to count.
+        case .alreadyFriend: if !mayBeRetry { claims.before = .init(isTrue: .ownFriend) }
         case .blockedBySelf: claims.before = .init(isTrue: .ownBlocks, isFalse: .ownFriend)
         case .blockedByOther: claims.before = .init(isTrue: .otherBlocks, isFalse: .ownBlocks)
         case .selfFull: claims.before = .init(isFalse: [.ownFriend, .ownBlocks])

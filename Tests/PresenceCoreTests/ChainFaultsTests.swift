@@ -155,21 +155,44 @@ import Testing
         #expect(add(ann, by: ben) == 30_539)
         cluster.losing = [(0, 1), (1, 0)]
         cluster.call(.chain(.respond(user(ben), .accept(remark: "", isTwoWay: false))), by: ann, on: 0)
-        let repeated = ChainCall.respond(user(ben), .accept(remark: "", isTwoWay: !isSame))
-        let request = Request(id: 1 << 40, user: user(ann), operation: .chain(repeated), begunAt: .zero, isRepeated: true)
-        let peer = cluster.processes[0].node.cluster.peers.index(of: cluster.processes[2].id)!
-        cluster.processes[0].node.handle(.request(request), from: peer, at: cluster.now)
-        cluster.processes[0].node.run(at: cluster.now)
-        cluster.heard = []
+        sendAgain(.respond(user(ben), .accept(remark: "", isTwoWay: !isSame)), begunAt: .zero)
         cluster.losing = []
         for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
         cluster.advance(.seconds(3))
-        let codes = cluster.heard!.compactMap { message -> UInt32? in
-            guard case .answer(request.id, .chained(let outcomes)) = message.message else { return nil }
+        #expect(codesHeard() == [isSame ? 0 : 30_614])
+        #expect(list(.friend, of: ben) == [ann] && list(.friend, of: ann) == [])
+    }
+
+    @Test(
+        "A repeated call is answered as a request that waits only if it asks for one, once ann's later request waits",
+        arguments: [true, false])
+    mutating func overtaken(isRequest: Bool) {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        let begunAt = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
+        cluster.advance(.milliseconds(10))
+        #expect(add(ben, by: ann) == 30_539)
+        sendAgain(isRequest ? .add(user(ben), SentRequest(addTime: 0), isTwoWay: true) : .setBlocked([user(ben)], true), begunAt: begunAt)
+        cluster.advance(.seconds(1))
+        #expect(codesHeard() == [isRequest ? 30_539 : 30_008])
+        #expect(list(.blocked, of: ann) == [])
+    }
+
+    /// The third node repeats a call of ann at her owner.
+    private mutating func sendAgain(_ call: ChainCall, begunAt: Version) {
+        let request = Request(id: 1 << 40, user: user(ann), operation: .chain(call), begunAt: begunAt, isRepeated: true)
+        let peer = cluster.processes[0].node.cluster.peers.index(of: cluster.processes[2].id)!
+        cluster.heard = []
+        cluster.processes[0].node.handle(.request(request), from: peer, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.settle()
+    }
+
+    /// The results that the third node has heard.
+    private func codesHeard() -> [UInt32] {
+        cluster.heard!.compactMap { message in
+            guard case .answer(1 << 40, .chained(let outcomes)) = message.message else { return nil }
             return outcomes.first?.code.rawValue
         }
-        #expect(codes == [isSame ? 0 : 30_614])
-        #expect(list(.friend, of: ben) == [ann] && list(.friend, of: ann) == [])
     }
 
     @Test("A late copy of a command that has taken effect changes nothing") mutating func lateCopyOfDone() throws {

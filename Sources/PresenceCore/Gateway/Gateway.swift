@@ -162,6 +162,7 @@ public struct Gateway: ~Copyable {
         guard let user = watches.index(of: record.user) else { return 0 }
         guard let old = watches.record(of: user) else {
             watches.store(record, of: user)
+            pushFirstProfile(record, of: user)
             deliverFirst(record, of: user)
             return 0
         }
@@ -263,7 +264,8 @@ public struct Gateway: ~Copyable {
         // An outdated list lacks the users that a newer change has named.
         if isOutdated { list.mayBeIncomplete = true }
         watches.raiseListVersion(of: user, to: list.version)
-        let notices = isOutdated ? [] : relationships.take(list.notices, of: user)
+        // No state goes back, so that of an outdated list is taken as well.
+        let notices = relationships.take(list.notices, of: user)
         for session in openSessions(of: user) {
             let isLogin = list.isWhole && !sessions[session].hasList
             // A session without a list takes an older one: the owner that sent the newer change may have died with its list.

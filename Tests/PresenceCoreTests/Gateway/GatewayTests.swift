@@ -70,6 +70,31 @@ import Testing
         #expect(gateway.output.toNode.last == .release([user("bob")]) && gateway.usersCount == 0)
     }
 
+    @Test("A login is told the newest version of its profile, whether its list or its first record is newer and comes first", arguments: [
+        (true, 2), (true, 1), (false, 2), (false, 1),
+    ] as [(Bool, Milliseconds)])
+    mutating func firstProfile(isRecordFirst: Bool, versionOfList: Milliseconds) {
+        let attach = Attach(session: SessionID(stamp: 9, node: 1), user: user("eve"), platform: "ios")
+        _ = gateway.open(attach, resumeFrom: nil, at: now)
+        var newest = record("eve", 2)
+        newest.profileVersion = Version(milliseconds: 2, counter: 0, node: 1)
+        var list = ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])
+        var state = RelationshipState()
+        state.profile = Version(milliseconds: versionOfList, counter: 0, node: 1)
+        list.notices = [RelationshipNotice(.state, state)]
+        gateway.output = Gateway.Output()
+        if isRecordFirst { gateway.receive(.deliver(newest)) }
+        gateway.receive(.listUpdate(list))
+        if !isRecordFirst { gateway.receive(.deliver(newest)) }
+        gateway.endTurn()
+        let told = gateway.output.pushes.compactMap { push -> String? in
+            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
+            return (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8)))?["profileVersion"]?.textValue
+        }
+        #expect(told.last == newest.profileVersion.text)
+        #expect(told.count == (!isRecordFirst && versionOfList == 1 ? 2 : 1))
+    }
+
     /// A client that resumes from this position after the policy allows them again is pushed all that has changed meanwhile.
     @Test("The position of a session stays where it is while the policy forbids the records of others")
     mutating func positionWhileOthersAreForbidden() {

@@ -116,7 +116,9 @@ struct Chain {
         let other = String(pair.other.id)
         let version = owner.versionOfDecision(of: pair, begunAt: item.mayHaveWaited ? item.begunAt : .zero, at: now)
         let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: item.isRetry, at: version.milliseconds)
-        if item.isRetry, item.begunAt > .zero, beginning.isNew, let code = owner.users[user].laterResult(about: other, than: item.begunAt) {
+        if item.isRetry, item.begunAt > .zero, beginning.isNew,
+            let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
+        {
             return note(code, for: item.waiter, &cluster)
         }
         switch beginning {

@@ -11,9 +11,10 @@ extension OwnedUser {
     /// The result of a repeated call if something was decided about `other` since the call has begun; nil if nothing was.
     ///
     /// That can have been an earlier attempt of the call. The call is not carried out again: a later call may have undone it since.
-    func laterResult(about other: String, than begunAt: Version) -> ChainCode? {
+    func laterResult(of decision: ChainCall.Decision, about other: String, than begunAt: Version) -> ChainCode? {
         let isLater = { (kind: Row.Kind) in list(kind).entry(for: other).map { $0.version.stamp > begunAt.stamp } ?? false }
         guard [Row.Kind.chainOutbox, .friend, .blocked].contains(where: isLater) else { return nil }
+        guard case .command(.add) = decision else { return .conflict }
         return isLater(.pendencyOut) && list(.pendencyOut).contains(other) ? .pending : .conflict
     }
 
