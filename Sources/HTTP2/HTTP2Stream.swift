@@ -81,6 +81,7 @@ struct HTTP2Stream {
         var end: UInt32 = 0
     }
 
+    // A push reads and writes the fields up to ``answer``. They fill one line of the cache, so they stand first.
     /// The HTTP/2 stream ID; 0 when the slot is free.
     var number: Int32 = 0
     /// The application's name for the stream.
@@ -93,16 +94,24 @@ struct HTTP2Stream {
     private(set) var isRequestComplete = false
     /// The slot is in its session's list of streams with something to send.
     private(set) var isReady = false
+    /// The bytes that the peer's window for an event stream allows.
+    var window = 0
+    private(set) var queuedBytes = 0
+    /// The first queued payload. Part of it may have been sent.
+    private var first: ByteBuffer?
+    /// The body of an answer; the first ``answerSent`` bytes have been sent.
+    private var answer: [UInt8] = []
+    private var answerSent = 0
+    /// The payloads behind ``first``, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
+    private var rest: [ByteBuffer] = []
     // Small fields stand side by side: a slot takes 160 bytes, and one more would take 192 of the allocator's.
+    /// The index of the first payload in ``rest``.
+    private var restStart: Int32 = 0
     /// The status of a response, for a client.
     var status: Int32 = 0
     private var headersCount: Int32 = 0
     /// The size of the header list (RFC 9113 §6.5.2).
     private(set) var headBytesCount: Int32 = 0
-    /// The index of the first payload in ``rest``.
-    private var restStart: Int32 = 0
-    /// The bytes that the peer's window for an event stream allows.
-    var window = 0
     private var startedAt = NIODeadline.distantPast
     /// The values of the header fields that the application reads, one after the other.
     private var head: [UInt8] = []
@@ -110,14 +119,6 @@ struct HTTP2Stream {
     private var authorization = Field()
     private var lastEventID = Field()
     private(set) var body: [UInt8] = []
-    /// The body of an answer; the first ``answerSent`` bytes have been sent.
-    private var answer: [UInt8] = []
-    private var answerSent = 0
-    /// The first queued payload. Part of it may have been sent.
-    private var first: ByteBuffer?
-    /// The payloads behind ``first``, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
-    private var rest: [ByteBuffer] = []
-    private(set) var queuedBytes = 0
 
     // MARK: Transitions
 

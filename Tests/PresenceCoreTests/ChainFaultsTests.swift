@@ -134,6 +134,46 @@ import Testing
         #expect(add(ben, by: ann) == (allowType == "any" ? 0 : 30_539))
     }
 
+    /// The owner of ann has ended the decision, so it does not repeat the command whose answer is lost.
+    @Test("A node that applies a command when it wakes asks whether the command still counts") mutating func lateCopyAfterPause() throws {
+        set(#"{"profile.defaultAllowType":"deny"}"#)
+        cluster.heard = []
+        #expect(add(ben, by: ann) == 30_516)
+        let copy = cluster.heard!.first { if case .chainApply = $0.message { true } else { false } }!.message
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        cluster.advance(.seconds(3), step: .seconds(3))
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
+        cluster.losing = [(1, 0)]
+        cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.settle()
+        #expect(list(.pendencyIn, of: ben) == [ann])
+        cluster.losing = []
+        cluster.unlink(1, 0)
+        cluster.link(1, 0)
+        cluster.advance(.seconds(12))
+        #expect(list(.pendencyIn, of: ben) == [])
+    }
+
+    @Test("A node that does not own ben removes a row that does not count, and the owner learns of it") mutating func doubtOfReplica() {
+        let pair = ChainPair(user: user(ann), other: user(ben))
+        let version = Version(milliseconds: cluster.now.wall - 11_000, counter: 0, node: 77)
+        let row = Row(Friend(addTime: version.milliseconds), of: user(ben), key: ann, version: version)
+        for (receiver, sender) in [(1, 0), (2, 0)] {
+            let peer = cluster.processes[receiver].node.cluster.peers.index(of: cluster.processes[sender].id)!
+            cluster.processes[receiver].node.handle(.replicate(ticket: nil, [row]), from: peer, at: cluster.now)
+            // The owner does not doubt it.
+            if receiver == 1 { cluster.processes[1].node.machines.cluster.outbox.chainsToVerify = [] }
+            cluster.processes[receiver].node.run(at: cluster.now)
+        }
+        #expect(list(.friend, of: ben) == [ann])
+        let peer = cluster.processes[2].node.cluster.peers.index(of: cluster.processes[0].id)!
+        let doubted = ChainVerify(pair: pair, version: version, verdict: .isDoubted)
+        cluster.processes[2].node.handle(.chainVerify(doubted), from: peer, at: cluster.now)
+        cluster.advance(.seconds(1))
+        #expect(list(.friend, of: ben) == [])
+    }
+
     /// Another node owns ben by now, and may own him only until this node is reachable again.
     @Test("The node that has applied a decision which is not open any more asks about it, whichever node owns the other user")
     mutating func lateAnswerOfEarlierOwner() {

@@ -189,15 +189,11 @@ public struct Gateway: ~Copyable {
         var (payload, ownPayload): (Int32?, Int32?)
         var count = 0
         for session in watchers {
-            if sessions[session].isBlocked {
-                postpone(user, for: session)
+            guard policy.publishesOthers, sessions.takesEventNow(session) else {
+                if pushLater(user, to: session) { count += 1 }
                 continue
             }
             count += 1
-            guard sessions[session].takesSharedEvents, policy.publishesOthers else {
-                pushApart(user, to: session)
-                continue
-            }
             let isOwn = differsToItself && sessions[session].user == user
             let known = isOwn ? ownPayload : payload
             let shared = known ?? encode(record, to: isOwn ? record.user : nil, policy)
@@ -205,6 +201,16 @@ public struct Gateway: ~Copyable {
             pushRecord(shared, to: session)
         }
         return count
+    }
+
+    /// Pushes a record to a session that cannot take a shared event now. Returns false if the record waits until the stream has room.
+    private mutating func pushLater(_ user: UserIndex, to session: SessionIndex) -> Bool {
+        guard !sessions[session].isBlocked else {
+            postpone(user, for: session)
+            return false
+        }
+        pushApart(user, to: session)
+        return true
     }
 
     /// Pushes a record to those watchers to whom it looks different from the one before. Each view is encoded once.

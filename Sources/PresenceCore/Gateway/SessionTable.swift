@@ -52,6 +52,8 @@ struct SessionTable: ~Copyable {
         /// Whether a change can be pushed at once, by an event that other sessions share.
         var takesSharedEvents: Bool { phase == .synced && !resume.isHeld }
 
+        fileprivate var takesEventNow: Bool { takesSharedEvents && !isBlocked }
+
         /// Adds the type of a subscription that the login brings.
         mutating func addType(_ type: UInt8) { if (1...4).contains(type) { typesMask |= 1 << type } }
 
@@ -66,6 +68,8 @@ struct SessionTable: ~Copyable {
     }
 
     private var sessions: [Session?] = []
+    /// By session: ``takesEventNow(_:)``. Each push asks a session this and nothing else, and 64 answers lie in one line of the cache.
+    private var takers: [Bool] = []
     private var free: [SessionIndex] = []
     private var indices: [SessionID: SessionIndex] = [:]
     /// Sessions with pending records that are pushed at the end of the turn.
@@ -94,7 +98,9 @@ struct SessionTable: ~Copyable {
         } else {
             index = SessionIndex(sessions.count)
             sessions.append(session)
+            takers.append(false)
         }
+        takers[Int(index)] = session.takesEventNow
         indices[session.id] = index
         return index
     }
@@ -103,6 +109,7 @@ struct SessionTable: ~Copyable {
     mutating func close(_ index: SessionIndex) {
         indices[self[index].id] = nil
         sessions[Int(index)] = nil
+        takers[Int(index)] = false
         free.append(index)
     }
 
@@ -114,9 +121,13 @@ struct SessionTable: ~Copyable {
         }
         _modify {
             precondition(sessions[Int(index)] != nil, "no session at index \(index)")
+            defer { takers[Int(index)] = sessions[Int(index)].unsafelyUnwrapped.takesEventNow }
             yield &sessions[Int(index)]!
         }
     }
+
+    /// Whether a session takes a change at once, by an event that other sessions share.
+    func takesEventNow(_ index: SessionIndex) -> Bool { takers[Int(index)] }
 
     // MARK: Phases
 
@@ -190,6 +201,7 @@ struct SessionTable: ~Copyable {
         for index in openIndices {
             let session = self[index]
             precondition(indices[session.id] == index, "session \(session.id) is not found at \(index)")
+            precondition(takers[Int(index)] == session.takesEventNow, "session \(index) takes an event, or takes none, against its state")
             let isComplete = !session.isSynced || session.resume.isHeld || session.backlog.isEmpty
             precondition(isComplete, "session \(index) holds records back, and its position moves on")
         }

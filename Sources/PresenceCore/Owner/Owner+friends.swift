@@ -18,7 +18,7 @@ extension Owner {
         listUpdate.mayBeIncomplete = listsMayBeIncomplete
         listUpdate.notices = [RelationshipNotice(.state, user.map { users[$0].relationship } ?? RelationshipState())]
         guard let user else { return listUpdate }
-        listUpdate.version = max(listUpdate.version, users[user].lists.version)
+        listUpdate.version = max(listUpdate.version, users[user].followsVersion)
         listUpdate.listHash = users[user].listHash
         if listsMayBeIncomplete {
             listUpdate.removed = droppedTargets(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user)

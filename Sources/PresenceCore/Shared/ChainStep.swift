@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// A decision of `pair.user` whose row the owner of `pair.other` has learned from another node.
+/// A decision of `pair.user` whose row among those of `pair.other` this node has learned, or has written while its owner may not know it.
 struct LearnedDecision: Equatable {
     let pair: ChainPair
     let version: Version

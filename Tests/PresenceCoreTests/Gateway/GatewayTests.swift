@@ -70,9 +70,11 @@ import Testing
         #expect(gateway.output.toNode.last == .release([user("bob")]) && gateway.usersCount == 0)
     }
 
-    @Test("A login is told the newest version of its profile, whether its list or its first record is newer and comes first", arguments: [
-        (true, 2), (true, 1), (false, 2), (false, 1),
-    ] as [(Bool, Milliseconds)])
+    @Test(
+        "A login is told the newest version of its profile, whether its list or its first record is newer and comes first",
+        arguments: [
+            (true, 2), (true, 1), (false, 2), (false, 1),
+        ] as [(Bool, Milliseconds)])
     mutating func firstProfile(isRecordFirst: Bool, versionOfList: Milliseconds) {
         let attach = Attach(session: SessionID(stamp: 9, node: 1), user: user("eve"), platform: "ios")
         _ = gateway.open(attach, resumeFrom: nil, at: now)

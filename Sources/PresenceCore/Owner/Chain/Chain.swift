@@ -183,6 +183,10 @@ struct Chain {
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
         cluster.outbox.chainSteps.append(.applied(pair, version: apply.command.version, result))
+        // Another node may own the user by now, and may have refused the command.
+        if cluster.mayHaveWaited(at: now) {
+            cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: apply.command.version))
+        }
         owner.removeBlank(pair.other)
     }
 
@@ -201,9 +205,11 @@ struct Chain {
         guard let known = open[pair], known.command.version == applied.version,
             known.phase == .ending || owner.outboxCommand(of: pair) == known.command
         else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
+        // The user has moved, and the next owner may have ended the decision otherwise.
+        guard cluster.decides(pair.user) else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
         guard known.phase == .sent else { return }
         // Later decisions of the user are newer than the rows of this one on both sides.
-        guard cluster.decides(pair.user), owner.accepts(applied.clock, at: now) else { return }
+        guard owner.accepts(applied.clock, at: now) else { return }
         end(pair, with: applied.result, &owner, &cluster, at: now)
     }
 
@@ -230,9 +236,13 @@ struct Chain {
         for step in steps {
             switch step {
             case .begun(let pair, let version): began(pair, version, isDurable: isDurable, &cluster, at: now)
-            // Without an answer the sender asks again.
             case .applied(let pair, let version, let result):
-                if isDurable { send(result, of: pair, version, owner, &cluster, at: now) }
+                if isDurable {
+                    send(result, of: pair, version, owner, &cluster, at: now)
+                } else {
+                    // Without an answer the sender asks again. Another owner of this user may have answered meanwhile.
+                    cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: version))
+                }
             case .ended(let pair, let version, let code):
                 ended(pair, version, isDurable ? code : .unavailable, &owner, &cluster, at: now)
             case .decided(let call, let position, let code):

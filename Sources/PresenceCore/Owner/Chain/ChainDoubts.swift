@@ -1,12 +1,14 @@
 import PresenceWire
 
-/// Rows of other users' decisions that a second disk may not have had, and about which the owner asks whether the decision still counts.
+/// Rows of other users' decisions of which the owner of the other user may not know, and about which this node asks whether the decision
+/// still counts.
 ///
-/// The owner has learned them from another node, or has written them itself just before it ended.
+/// The node has learned them from another node, or has written them itself: just before it ended, on its own disk alone, or when it woke
+/// from a pause and may not have been the owner any more.
 ///
 /// An owner may die with such rows on its own disk alone, or apply a copy of a command whose first copy another owner has refused. The
 /// user who has decided was then told the refusal. That user's owner alone knows how a decision has ended. It has the rows of the end, or
-/// none. If it has none, the rows of the other side are removed.
+/// none. If it has none, the rows of the other side are removed: here, and by the removed rows at their owner.
 struct ChainDoubts {
     /// The age up to which a decision is doubted. The tombstones of its end are kept for longer.
     private static let ageMax = CoreSettings.tombstoneHorizon - Chain.ageMax
@@ -21,7 +23,7 @@ struct ChainDoubts {
     /// The number of decisions whose owners have not answered.
     var count: Int { doubts.count }
 
-    /// Adds decisions whose rows this owner has learned, or has written last. Beyond the limit the rows stay as they are.
+    /// Adds decisions whose rows this node has learned or written. Beyond the limit the rows stay as they are.
     mutating func add(_ learned: [LearnedDecision], countMax: Int, at now: Now) {
         for decision in learned where doubts[decision.pair] != nil || doubts.count < countMax {
             guard now.wall - decision.version.milliseconds < Self.ageMax else { continue }
@@ -39,15 +41,13 @@ struct ChainDoubts {
                 continue
             }
             doubts[pair]?.askAt = now.instant + Chain.repeatInterval
-            guard cluster.owner(of: pair.other) == 0 else {
+            guard let user = owner.index(ofKnown: pair.other) else {
                 doubts[pair] = nil
-                Self.send(.isDoubted, on: doubt.version, of: pair, &cluster)
+                // The user has moved away with all rows.
+                if cluster.owner(of: pair.other) != 0 { Self.send(.isDoubted, on: doubt.version, of: pair, &cluster) }
                 continue
             }
-            guard cluster.decides(pair.other) else { continue }
-            guard let user = owner.index(ofKnown: pair.other),
-                !owner.users[user].kinds(writtenBy: doubt.version, of: pair.user).isEmpty
-            else {
+            guard !owner.users[user].kinds(writtenBy: doubt.version, of: pair.user).isEmpty else {
                 doubts[pair] = nil
                 continue
             }
@@ -55,7 +55,7 @@ struct ChainDoubts {
         }
     }
 
-    /// Answers the question of another owner, or ends one with the answer.
+    /// Answers the question of another node, or ends one with the answer.
     mutating func onVerify(_ verify: ChainVerify, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         let pair = verify.pair
         guard verify.verdict != .asked else {
@@ -65,7 +65,6 @@ struct ChainDoubts {
         guard verify.verdict != .isDoubted else {
             return add([LearnedDecision(pair: pair, version: verify.version)], countMax: cluster.settings.callsMax, at: now)
         }
-        guard cluster.decides(pair.other) else { return }
         if doubts[pair]?.version == verify.version { doubts[pair] = nil }
         let gone: [Row.Kind] =
             switch verify.verdict {
@@ -81,6 +80,10 @@ struct ChainDoubts {
         let version = Version(stamp: stamp, node: owner.clock.node)
         let removals = kinds.map { ChainRules.Change.remove($0, String(pair.user.id)) }
         owner.write(removals, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+        guard owner.users[user].isReplica else { return }
+        cluster.outbox.rowsForOwners += kinds.compactMap { kind in
+            owner.users[user].list(kind).entry(for: String(pair.user.id)).map { Row($0, of: pair.other, kind) }
+        }
     }
 
     /// The end of a decision; nil if this node does not know it now. Then it is asked again.

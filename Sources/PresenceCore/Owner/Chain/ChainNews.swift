@@ -126,7 +126,7 @@ extension ChainNews {
             notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
         }
         guard !notices.isEmpty || isSilent, owner.policies.policy(of: id).chain.isEnabled else { return }
-        var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: [], removed: [])
+        var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
         update.profiles = users(with: .friendsAdded)
         update.removedProfiles = ProfileFollows(user: user).unfollowed(users(with: .friendsDeleted), by: owner)

@@ -65,7 +65,7 @@ struct ProfileFollows {
         added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?, of owner: borrowing Owner
     ) -> ListUpdate {
         let id = owner.users.user(at: user)
-        var update = ListUpdate(user: id, version: owner.users[user].lists.version, isWhole: false, added: added, removed: [])
+        var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: added, removed: [])
         update.removedProfiles = unfollowed(removed.map(\.target), by: owner)
         update.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
         if let origin { owner.name(origin, in: &update, of: user) }

@@ -7,6 +7,12 @@ extension OwnedUser {
     ///
     /// - Parameter kind: a kind of rows that are kept in lists.
     func list(_ kind: Row.Kind) -> RowList { lists[kind] }
+
+    /// The version of the newest change of the lists by which the user follows profiles.
+    ///
+    /// Other lists do not count. Two sides of a split may each have changed them, and what they have in common is merged without a word to
+    /// the sessions: a list of all followed users would stay outdated for good.
+    var followsVersion: Version { max(list(.friend).version, list(.profileSubscription).version) }
 }
 
 extension Owner {
