@@ -155,6 +155,28 @@ import Testing
         #expect(list(.pendencyIn, of: ben) == [])
     }
 
+    /// The call was repeated to another owner of ann, who has decided it later than this one had begun it.
+    @Test("A command of an earlier decision does not take effect beside a later request, whatever the rules say by now")
+    mutating func lateAttempt() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
+        cluster.advance(.milliseconds(10))
+        #expect(add(ben, by: ann) == 30_539)
+        set(#"{"profile.defaultAllowType":"any"}"#)
+        let command = OutboxCommand(.add(SentRequest(addTime: 0), isTwoWay: true), version: version, begunAt: version.milliseconds)
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
+        let apply = ChainApply(pair: ChainPair(user: user(ann), other: user(ben)), command: command)
+        cluster.heard = []
+        cluster.processes[1].node.handle(.chainApply(apply), from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.settle()
+        let results = cluster.heard!.compactMap { message -> ChainResult? in
+            if case .chainApplied(let applied) = message.message { applied.result } else { nil }
+        }
+        #expect(results == [.refused(.unavailable)])
+        #expect(list(.friend, of: ben) == [] && list(.pendencyIn, of: ben) == [ann])
+    }
+
     @Test("A node that does not own ben removes a row that does not count, and the owner learns of it") mutating func doubtOfReplica() {
         let pair = ChainPair(user: user(ann), other: user(ben))
         let version = Version(milliseconds: cluster.now.wall - 11_000, counter: 0, node: 77)

@@ -167,25 +167,25 @@ struct Chain {
         guard owner.accepts(apply.command.version, at: now) else { return }
         let user = owner.index(of: pair.other)
         let other = String(pair.user.id)
-        var (result, changes) = rules(of: user, owner).apply(
-            apply.command.command, of: other, at: apply.command.version.milliseconds)
+        let version = apply.command.version
+        var (result, changes) = rules(of: user, owner).apply(apply.command.command, of: other, at: version.milliseconds)
         // An earlier attempt has left rows. They have its result, whatever the rules say by now.
-        if owner.users[user].hasVoided(apply.command.version, of: other) {
+        if owner.users[user].hasVoided(version, of: other) || owner.users[user].hasLaterRequest(than: version, of: other) {
             result = .refused(.unavailable)
-        } else if let known = owner.users[user].result(ofRowsAt: apply.command.version, of: other) {
+        } else if let known = owner.users[user].result(ofRowsAt: version, of: other) {
             (result, changes) = (known, [])
         }
         if case .refused = result {
             owner.removeBlank(pair.other)
-            return send(result, of: pair, apply.command.version, owner, &cluster, at: now)
+            return send(result, of: pair, version, owner, &cluster, at: now)
         }
-        owner.write(changes, of: user, decidedAt: apply.command.version, at: now, into: &cluster.outbox)
+        owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
-        cluster.outbox.chainSteps.append(.applied(pair, version: apply.command.version, result))
+        cluster.outbox.chainSteps.append(.applied(pair, version: version, result))
         // Another node may own the user by now, and may have refused the command.
         if cluster.mayHaveWaited(at: now) {
-            cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: apply.command.version))
+            cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: version))
         }
         owner.removeBlank(pair.other)
     }

@@ -51,6 +51,13 @@ extension OwnedUser {
         }
     }
 
+    /// Whether a later request of `other` waits here. Of its decisions about this user one is open at a time, so the earlier ones have ended.
+    ///
+    /// A command of one of them is a late copy, or of a second attempt of a call, by an owner that has woken.
+    func hasLaterRequest(than version: Version, of other: String) -> Bool {
+        list(.pendencyIn).entry(for: other).map { !$0.isRemoved && $0.version.stamp > version.stamp } ?? false
+    }
+
     // MARK: Own decisions
 
     /// The end of a decision of this user by the rows that it has left here; nil while one about the same user is open.
