@@ -118,6 +118,9 @@ enum ChainChecks {
                     .outboxDrains, "user-\(user) has still to tell \(row.key): \(String(decoding: row.value ?? [], as: UTF8.self))")
             }
         }
+        for node in cluster.hosts where cluster.nodes[node].look({ $0.chainDoubtsCount }) > 0 {
+            cluster.violate(.outboxDrains, "\(cluster.nodes[node].id) still asks whether decisions of other users count")
+        }
         guard !cluster.isBroken else { return }
         let isSplit = !cluster.options.faults.isDisjoint(with: [.partitions, .pauses])
         let problem = cluster.truth.chain.problem(isSplit: isSplit) { user, kind in

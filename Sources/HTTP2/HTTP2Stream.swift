@@ -81,7 +81,7 @@ struct HTTP2Stream {
         var end: UInt32 = 0
     }
 
-    // A push reads and writes the fields up to ``answer``. They fill one line of the cache, so they stand first.
+    // A push reads and writes the fields up to ``answer``. They stand together and take 64 bytes: one or two lines of the cache.
     /// The HTTP/2 stream ID; 0 when the slot is free.
     var number: Int32 = 0
     /// The application's name for the stream.

@@ -158,6 +158,16 @@ import Testing
         #expect(told(new) == [])
     }
 
+    /// Both sides of a split may have changed the profile. A list of the one side would stay older than one of the other for good.
+    @Test("The list of all followed users gets a newer version by a friend, and none by a profile") mutating func listVersion() {
+        let owner = cluster.ownerIndex(of: ann)
+        let before = cluster.processes[owner].node.owner.list(of: user(ann)).version
+        setNick("Ann", of: ann)
+        #expect(cluster.processes[owner].node.owner.list(of: user(ann)).version == before)
+        decide(.add(user("dora"), SentRequest(addTime: 0), isTwoWay: true), by: ann)
+        #expect(cluster.processes[owner].node.owner.list(of: user(ann)).version > before)
+    }
+
     @Test("Each login is told the version of the own profile") mutating func login() {
         setNick("Ann", of: ann)
         let tablet = cluster.login(ann, on: 0, platform: "tablet")

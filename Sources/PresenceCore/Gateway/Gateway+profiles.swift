@@ -51,6 +51,7 @@ extension Gateway {
 
     /// Pushes the version of a changed profile to the sessions of the user, and to those that follow the profile (P43).
     mutating func pushProfile(_ record: Record, of user: UserIndex) {
+        guard policies.policy(of: record.user).chain.isEnabled else { return }
         let own = openSessions(of: user)
         // A list that is older than the record may follow it.
         if !own.isEmpty { relationships.note(profile: record.profileVersion, of: user) }
@@ -59,14 +60,16 @@ extension Gateway {
 
     /// Pushes the version of the own profile by the first record of the user, if the sessions of the user were told an older one.
     mutating func pushFirstProfile(_ record: Record, of user: UserIndex) {
+        guard policies.policy(of: record.user).chain.isEnabled else { return }
         let own = openSessions(of: user)
         guard !own.isEmpty, record.profileVersion > relationships.state(of: user).profile else { return }
         relationships.note(profile: record.profileVersion, of: user)
-        pushProfile(record, of: user, to: own)
+        pushProfile(record, of: user, to: own.filter { !sessions[$0].isBlocked })
+        // The client may resume from a later position than that of the profile.
+        for session in own where sessions[session].isBlocked && sessions[session].hasList { sessions[session].owesRelationship = true }
     }
 
     private mutating func pushProfile(_ record: Record, of user: UserIndex, to followers: [SessionIndex]) {
-        guard policies.policy(of: record.user).chain.isEnabled else { return }
         var payload: Int32?
         for session in followers {
             // A session without its list is told the version with the list.

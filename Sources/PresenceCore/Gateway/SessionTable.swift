@@ -68,7 +68,7 @@ struct SessionTable: ~Copyable {
     }
 
     private var sessions: [Session?] = []
-    /// By session: ``takesEventNow(_:)``. Each push asks a session this and nothing else, and 64 answers lie in one line of the cache.
+    /// By session: ``takesEventNow(_:)``. Most pushes ask a session nothing else, and 64 answers lie in one line of the cache.
     private var takers: [Bool] = []
     private var free: [SessionIndex] = []
     private var indices: [SessionID: SessionIndex] = [:]
@@ -174,7 +174,7 @@ struct SessionTable: ~Copyable {
         var found: [SessionIndex] = []
         for index in sessions.indices {
             guard case .blocked(let since) = sessions[index]?.flow, since + timeout <= now else { continue }
-            sessions[index]?.flow = .cutOff
+            self[SessionIndex(index)].flow = .cutOff
             found.append(SessionIndex(index))
         }
         return found

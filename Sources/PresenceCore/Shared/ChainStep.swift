@@ -1,6 +1,7 @@
 import PresenceWire
 
-/// A decision of `pair.user` whose row among those of `pair.other` this node has learned, or has written while its owner may not know it.
+/// A decision of `pair.user` whose rows among those of `pair.other` this node has learned from another node, or has written when it may not
+/// have been the owner.
 struct LearnedDecision: Equatable {
     let pair: ChainPair
     let version: Version

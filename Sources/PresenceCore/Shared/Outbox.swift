@@ -39,7 +39,7 @@ struct Outbox {
     var chainsToReopen: [ChainPair] = []
     /// Users and those whom they block, because another node has sent a row that is newer than the block.
     var chainsToBlock: [ChainPair] = []
-    /// Decisions of other users whose rows another node has sent to the owner of the users they concern.
+    /// Decisions of other users about which this node asks whether they count: see ``ChainDoubts``.
     var chainsToVerify: [LearnedDecision] = []
 
     /// Whether answers, steps or list updates wait until ``rows`` are on two disks.

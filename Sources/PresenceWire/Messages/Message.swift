@@ -82,9 +82,9 @@ public enum Message: Hashable, Sendable {
     case chainApply(ChainApply)
     /// Answers ``chainApply(_:)`` once the rows of the receiver's decision are on two disks.
     case chainApplied(ChainApplied)
-    /// Asks the owner of a user whether a decision still counts whose rows the sender has learned from another node; or answers.
+    /// Asks the owner of a user whether a decision still counts whose rows the sender has; or answers, or has the receiver ask.
     ///
-    /// The sender repeats the question until it is answered. A receiver that does not own the user ignores it.
+    /// The sender repeats the question until it is answered. A receiver that does not own the user does not answer it.
     case chainVerify(ChainVerify)
 
     // The handoff of slots after a change of the members.
@@ -342,7 +342,8 @@ public struct ListUpdate: Hashable, Sendable {
     }
 
     public var user: UserID
-    /// The version of the newest change of the list in this message. A gateway ignores a whole list that is older than the one it holds.
+    /// The version of the newest change of the list in this message. Of a whole list that is older than the one it holds, a
+    /// gateway takes the notices alone.
     public var version: Version
     /// Whether `added` is the whole list.
     public var isWhole: Bool

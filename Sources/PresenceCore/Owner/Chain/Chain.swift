@@ -170,10 +170,12 @@ struct Chain {
         let version = apply.command.version
         var (result, changes) = rules(of: user, owner).apply(apply.command.command, of: other, at: version.milliseconds)
         // An earlier attempt has left rows. They have its result, whatever the rules say by now.
-        if owner.users[user].hasVoided(version, of: other) || owner.users[user].hasLaterRequest(than: version, of: other) {
+        if owner.users[user].hasVoided(version, of: other) {
             result = .refused(.unavailable)
         } else if let known = owner.users[user].result(ofRowsAt: version, of: other) {
             (result, changes) = (known, [])
+        } else if apply.command.command.addsFriendOfOther, owner.users[user].hasLaterRequest(than: version, of: other) {
+            result = .refused(.unavailable)
         }
         if case .refused = result {
             owner.removeBlank(pair.other)
@@ -421,6 +423,14 @@ extension ChainCall {
 }
 
 extension ChainCommand {
+    /// Whether the other user may gain a friend.
+    fileprivate var addsFriendOfOther: Bool {
+        switch self {
+        case .add, .accept: true
+        case .reject, .delete, .block: false
+        }
+    }
+
     /// Whether both are attempts of one call. An open request has the time and the nickname that its owner has added.
     fileprivate func isAttempt(of other: ChainCommand) -> Bool {
         guard case .add(var request, let isTwoWay) = self, case .add(let known, _) = other else { return self == other }

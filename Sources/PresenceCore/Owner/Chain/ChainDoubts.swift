@@ -1,14 +1,13 @@
 import PresenceWire
 
-/// Rows of other users' decisions of which the owner of the other user may not know, and about which this node asks whether the decision
-/// still counts.
+/// Rows of other users' decisions that may not count. This node asks the owners of the users who have decided.
 ///
-/// The node has learned them from another node, or has written them itself: just before it ended, on its own disk alone, or when it woke
-/// from a pause and may not have been the owner any more.
+/// The node has learned the rows from another node, or has written them itself: just before it ended, on its own disk alone, or when it
+/// woke from a pause and may not have been the owner any more.
 ///
 /// An owner may die with such rows on its own disk alone, or apply a copy of a command whose first copy another owner has refused. The
 /// user who has decided was then told the refusal. That user's owner alone knows how a decision has ended. It has the rows of the end, or
-/// none. If it has none, the rows of the other side are removed: here, and by the removed rows at their owner.
+/// none. If it has none, this node removes the rows of the other side. If it does not own that user, it sends the owner the tombstones.
 struct ChainDoubts {
     /// The age up to which a decision is doubted. The tombstones of its end are kept for longer.
     private static let ageMax = CoreSettings.tombstoneHorizon - Chain.ageMax
@@ -27,6 +26,7 @@ struct ChainDoubts {
     mutating func add(_ learned: [LearnedDecision], countMax: Int, at now: Now) {
         for decision in learned where doubts[decision.pair] != nil || doubts.count < countMax {
             guard now.wall - decision.version.milliseconds < Self.ageMax else { continue }
+            if let known = doubts[decision.pair], known.version.stamp > decision.version.stamp { continue }
             doubts[decision.pair] = Doubt(version: decision.version, askAt: now.instant)
         }
     }
@@ -44,7 +44,8 @@ struct ChainDoubts {
             guard let user = owner.index(ofKnown: pair.other) else {
                 doubts[pair] = nil
                 // The user has moved away with all rows.
-                if cluster.owner(of: pair.other) != 0 { Self.send(.isDoubted, on: doubt.version, of: pair, &cluster) }
+                let passedOn = ChainVerify(pair: pair, version: doubt.version, verdict: .isDoubted)
+                if cluster.owner(of: pair.other) != 0 { cluster.send(.chainVerify(passedOn), toOwnerOf: pair.other) }
                 continue
             }
             guard !owner.users[user].kinds(writtenBy: doubt.version, of: pair.user).isEmpty else {
@@ -56,11 +57,11 @@ struct ChainDoubts {
     }
 
     /// Answers the question of another node, or ends one with the answer.
-    mutating func onVerify(_ verify: ChainVerify, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func onVerify(_ verify: ChainVerify, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         let pair = verify.pair
         guard verify.verdict != .asked else {
             guard let verdict = Self.verdict(on: verify.version, of: pair, owner, cluster, at: now) else { return }
-            return Self.send(verdict, on: verify.version, of: pair, &cluster)
+            return cluster.send(.chainVerify(ChainVerify(pair: pair, version: verify.version, verdict: verdict)), to: peer)
         }
         guard verify.verdict != .isDoubted else {
             return add([LearnedDecision(pair: pair, version: verify.version)], countMax: cluster.settings.callsMax, at: now)
@@ -103,10 +104,6 @@ struct ChainDoubts {
             return peer == 0 || (cluster.peers[peer].isAlive && cluster.ownership.transfer.isOwnedReceived(from: peer))
         }
         return false
-    }
-
-    private static func send(_ verdict: ChainVerify.Verdict, on version: Version, of pair: ChainPair, _ cluster: inout Cluster) {
-        cluster.send(.chainVerify(ChainVerify(pair: pair, version: version, verdict: verdict)), toOwnerOf: pair.other)
     }
 
     /// Has the node that has applied a decision ask about it, because the decision is not open here: it has ended, perhaps otherwise.

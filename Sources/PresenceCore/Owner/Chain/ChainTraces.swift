@@ -51,9 +51,11 @@ extension OwnedUser {
         }
     }
 
-    /// Whether a later request of `other` waits here. Of its decisions about this user one is open at a time, so the earlier ones have ended.
+    /// Whether a later request of `other` waits here. A user's decisions about another one follow one another, so an earlier addition is
+    /// over.
     ///
-    /// A command of one of them is a late copy, or of a second attempt of a call, by an owner that has woken.
+    /// A command of such an addition is a late copy. Or an owner has sent it that has woken, and carries out a call which another owner has
+    /// carried out meanwhile.
     func hasLaterRequest(than version: Version, of other: String) -> Bool {
         list(.pendencyIn).entry(for: other).map { !$0.isRemoved && $0.version.stamp > version.stamp } ?? false
     }

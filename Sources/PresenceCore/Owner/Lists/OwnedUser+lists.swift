@@ -10,8 +10,8 @@ extension OwnedUser {
 
     /// The version of the newest change of the lists by which the user follows profiles.
     ///
-    /// Other lists do not count. Two sides of a split may each have changed them, and what they have in common is merged without a word to
-    /// the sessions: a list of all followed users would stay outdated for good.
+    /// Other lists do not count. Two sides of a split may each have changed the profile, and its fields are merged without a new list for
+    /// the sessions. With the version of the profile the list of one side would stay older than that of the other for good.
     var followsVersion: Version { max(list(.friend).version, list(.profileSubscription).version) }
 }
 
