@@ -128,8 +128,8 @@ public struct ChainApplied: Hashable, Sendable {
     }
 }
 
-/// A question whether a decision of `pair.user` still counts, on its way to that user's owner; the answer to the node that has asked; or the
-/// request to ask.
+/// A question whether a decision of `pair.user` still counts, on its way to that user's owner; the answer to the node that has asked; or
+/// the request to ask.
 public struct ChainVerify: Hashable, Sendable {
     /// The part of the message about the decision. The raw value is the byte on the wire.
     public enum Verdict: UInt8, Sendable {

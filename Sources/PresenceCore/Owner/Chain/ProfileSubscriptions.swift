@@ -115,8 +115,9 @@ struct ProfileFollows {
         owner.users.modifyLists(user) { $0.updateEnds() }
     }
 
-    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more, if the changes have removed friends. A replica may
-    /// lack other friends, and leaves that to the owner.
+    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more, if the changes have removed friends.
+    ///
+    /// A replica may lack other friends, and leaves that to the owner.
     func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }), !owner.users[user].isReplica else { return }
         endNonFriends(by: &owner, at: now, into: &outbox)
