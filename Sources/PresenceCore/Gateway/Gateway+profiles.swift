@@ -72,8 +72,8 @@ extension Gateway {
     private mutating func pushProfile(_ record: Record, of user: UserIndex, to followers: [SessionIndex]) {
         var payload: Int32?
         for session in followers {
-            // A session without its list is told the version with the list.
-            guard sessions[session].hasList else { continue }
+            // A session without its list is told the version of the own profile with the list.
+            guard sessions[session].hasList || sessions[session].user != user else { continue }
             if sessions[session].isBlocked {
                 sessions[session].backlog.postponeProfile(of: user)
             } else if sessions[session].takesSharedEvents {

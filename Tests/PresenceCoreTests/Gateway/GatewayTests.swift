@@ -97,6 +97,24 @@ import Testing
         #expect(told.count == (!isRecordFirst && versionOfList == 1 ? 2 : 1))
     }
 
+    @Test("A login that waits for its list is told the changed profile of a new friend") mutating func profileBeforeList() {
+        let attach = Attach(session: SessionID(stamp: 9, node: 1), user: user("eve"), platform: "ios")
+        _ = gateway.open(attach, resumeFrom: nil, at: now)
+        gateway.output = Gateway.Output()
+        var list = ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: false, added: [], removed: [])
+        list.profiles = [user("ann")]
+        gateway.receive(.listUpdate(list))
+        var changed = record("ann", 2)
+        changed.profileVersion = Version(milliseconds: 2, counter: 0, node: 1)
+        gateway.receive(.deliver(changed))
+        list.isWhole = true
+        gateway.receive(.listUpdate(list))
+        gateway.endTurn()
+        let told = gateway.output.payloads.map { String(decoding: $0, as: UTF8.self) }.filter { $0.contains("onUserProfileChanged") }
+        #expect(told.count == 1)
+        #expect(told.first?.contains(changed.profileVersion.text) == true)
+    }
+
     @Test("The sessions of a user are told a newer state of the chain that comes with an outdated list") mutating func stateOfOutdatedList()
     {
         func list(_ version: UInt64, friends: Milliseconds) -> NodeMessage {
