@@ -267,6 +267,23 @@ import Testing
         #expect(list(.blocked, of: ann) == [])
     }
 
+    /// Another owner of ann has made the other decision, on the other side of a split.
+    @Test("A block whose decision another one replaces is not answered with the result of that one") mutating func replacedDecision() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        cluster.losing = [(0, 1), (1, 0)]
+        cluster.call(.chain(.setBlocked([user(ben)], true)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.lastAnswer(on: 0) == nil)
+        let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
+        let command = OutboxCommand(.add(SentRequest(addTime: 0), isTwoWay: true), version: version, begunAt: version.milliseconds)
+        send([Row(command, of: user(ann), key: ben, version: version)], from: 2)
+        cluster.losing = []
+        for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
+        cluster.advance(.seconds(2))
+        #expect(code(cluster.lastAnswer(on: 0)) == 30_008)
+        #expect(list(.blocked, of: ann) == [ben])
+    }
+
     /// The third node repeats a call of ann at her owner.
     private mutating func sendAgain(_ call: ChainCall, begunAt: Version) {
         let request = Request(id: 1 << 40, user: user(ann), operation: .chain(call), begunAt: begunAt, isRepeated: true)

@@ -72,7 +72,7 @@ extension Machines {
         // A dead member may have gone on after all others had left.
         if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
-        chain.reopen(owner, at: now)
+        chain.reopen(owner, &cluster, at: now)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         // Peers whose users were rejected repeat them at once.

@@ -159,7 +159,7 @@ struct Machines: ~Copyable {
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
         calls.tick(&edge, &owner, &cluster, at: now)
-        for pair in cluster.outbox.chainsToReopen.takeAll() { chain.reopen(pair, owner, at: now) }
+        for pair in cluster.outbox.chainsToReopen.takeAll() { chain.reopen(pair, owner, &cluster, at: now) }
         chain.block(cluster.outbox.chainsToBlock.takeAll())
         chain.tick(&owner, &cluster, at: now)
         chainDoubts.add(cluster.outbox.chainsToVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)

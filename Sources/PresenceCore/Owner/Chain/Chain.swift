@@ -291,7 +291,7 @@ struct Chain {
     }
 
     /// Goes on with the decisions in the outboxes of all users whom this node owns, because it owns other users than before.
-    mutating func reopen(_ owner: borrowing Owner, at now: Now) {
+    mutating func reopen(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
             for other in owner.users[user].outlivedBlocks {
                 let id = owner.users.user(at: user)
@@ -301,15 +301,19 @@ struct Chain {
             guard list.liveCount > 0 else { continue }
             for entry in list.entries where !entry.isRemoved {
                 let id = owner.users.user(at: user)
-                reopen(ChainPair(user: id, other: UserID(app: String(id.app), id: entry.key)), owner, at: now)
+                reopen(ChainPair(user: id, other: UserID(app: String(id.app), id: entry.key)), owner, &cluster, at: now)
             }
         }
     }
 
-    /// Goes on with a decision whose row was written by another node.
-    mutating func reopen(_ pair: ChainPair, _ owner: borrowing Owner, at now: Now) {
-        guard let command = owner.outboxCommand(of: pair), open[pair]?.command.version != command.version else { return }
-        open[pair] = Open(command: command, repeatAt: now.instant, waiters: open[pair]?.waiters ?? [])
+    /// Goes on with a decision whose row was written by another node. Calls that wait for another decision are answered 30008: it is not
+    /// open any more.
+    mutating func reopen(_ pair: ChainPair, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
+        let known = open[pair]
+        guard let command = owner.outboxCommand(of: pair), known?.command.version != command.version else { return }
+        let isAttempt = known?.command.command.isAttempt(of: command.command) ?? false
+        open[pair] = Open(command: command, repeatAt: now.instant, waiters: isAttempt ? known?.waiters ?? [] : [])
+        for waiter in known?.waiters ?? [] where !isAttempt { note(.conflict, for: waiter, &cluster) }
     }
 
     // MARK: Blocks
