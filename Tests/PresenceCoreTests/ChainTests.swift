@@ -337,6 +337,6 @@ extension Node {
         let user = machines.owner.index(of: pair.user)
         machines.owner.write(
             [.set(row, String(pair.other.id))], of: user, decidedAt: version, at: now, into: &machines.cluster.outbox)
-        machines.chain.reopen(pair, machines.owner, at: now)
+        machines.chain.reopen(pair, machines.owner, &machines.cluster, at: now)
     }
 }

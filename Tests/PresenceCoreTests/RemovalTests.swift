@@ -16,7 +16,7 @@ import Testing
 
     var cluster = TestCluster(nodes: 3, settings: settings)
 
-    private mutating func pass(_ seconds: Int64) { cluster.advance(.seconds(seconds), step: .milliseconds(500)) }
+    private mutating func pass(_ seconds: Int64) { cluster.advance(.seconds(seconds), step: .milliseconds(250)) }
 
     /// The nodes that have something of a user in memory, and those that have rows of it on disk.
     private func places(of user: String) -> (memory: [Int], disk: [Int]) {

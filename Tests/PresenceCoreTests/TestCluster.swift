@@ -42,6 +42,8 @@ struct TestCluster {
     var isDiskFull = false { didSet { fillDisks() } }
     /// The processes whose own disk takes none.
     var fullDisks: Set<Int> = [] { didSet { fillDisks() } }
+    /// The processes whose disk finishes no write.
+    var heldDisks: Set<Int> = []
     /// How far the system clocks of some processes are ahead, in milliseconds.
     var systemAhead: [Int: Milliseconds] = [:]
     /// The processes that have followed their system clock. The test sets it back.
@@ -181,9 +183,12 @@ struct TestCluster {
         call(.setSelfStatus(customStatus: text, seconds: seconds), by: user, on: node)
     }
 
+    /// Lets time pass in steps. A step of more than 300 ms is a pause for all nodes. They are awake at the end, if they have a second.
     mutating func advance(_ duration: Duration, step: Duration = .milliseconds(50)) {
         let end = now.instant + duration
+        let wakesAt = step > .milliseconds(300) && duration >= step + .seconds(1) ? end + .seconds(-1) : end
         while now.instant < end {
+            let step = wakesAt == end ? step : now.instant < wakesAt ? min(step, wakesAt - now.instant) : .milliseconds(50)
             now.instant += step
             now.wall += step.wholeMilliseconds
             for index in processes.indices where processes[index].isUp {
@@ -271,7 +276,7 @@ struct TestCluster {
 
     /// Writes all that waits for the disk of a process.
     private mutating func write(_ index: Int) {
-        while processes[index].disk.begin() {
+        while !heldDisks.contains(index), processes[index].disk.begin() {
             let (tickets, isDurable) = processes[index].disk.commit()
             for ticket in tickets { processes[index].node.stored(ticket, isDurable: isDurable, at: now) }
         }

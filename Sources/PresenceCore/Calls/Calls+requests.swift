@@ -14,6 +14,8 @@ extension Calls {
         if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
         guard cluster.decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
+        // Its gateway asks again, unless another owner has answered meanwhile.
+        if request.operation.isDurable, cluster.mayHaveWaited(at: now) { return cluster.send(.misrouted([request.user]), to: peer) }
         if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }

@@ -14,6 +14,11 @@ struct OwnerRequest {
     /// Answers now: nothing was changed.
     func answer(_ answer: Answer, into outbox: inout Outbox) { outbox.answer(request.id, answer, to: peer) }
 
+    /// Answers with what rows of users say, when these rows are on two disks. Without `users` they are the caller's.
+    func answerAsWritten(_ answer: Answer, of users: [UserID]? = nil, into outbox: inout Outbox) {
+        outbox.resting.append(RestingOutput(users: users ?? [id], output: .answer((peer, request.id, answer))))
+    }
+
     /// Answers when the rows of this input are on disk.
     func answerWhenStored(_ answer: Answer, into outbox: inout Outbox) {
         outbox.answersWhenStored.append((peer, request.id, answer))

@@ -68,7 +68,8 @@ public struct Cluster {
         return false
     }
 
-    /// Whether a request that arrives now may have waited for the end of a pause of this node. Another owner may have carried it out.
+    /// Whether a message that arrives now may have waited for the end of a pause of this node. Another owner may have answered it, so this
+    /// node does not change anything by it. Its sender repeats it, if it still waits for an answer.
     func mayHaveWaited(at now: Now) -> Bool {
         membership.ticks.mayHaveWaited(at: now.instant, gapMax: membership.settings.tickGapMax)
     }

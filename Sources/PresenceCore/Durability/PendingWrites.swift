@@ -73,6 +73,19 @@ struct PendingWrites {
         if let ticket = write.barrierTicket { tickets[ticket] = write.ticket }
     }
 
+    /// Has an output wait with the newest write of rows of its users. Returns whether there is one that is not over.
+    mutating func hold(_ resting: RestingOutput) -> Bool {
+        let newest = writes.lastIndex { write in
+            !write.isComplete && write.rows.contains { $0.kind != .status && resting.users.contains($0.user) }
+        }
+        guard let newest else { return false }
+        switch resting.output {
+        case .answer(let answer): writes[newest].answers.append(answer)
+        case .step(let step): writes[newest].chainSteps.append(step)
+        }
+        return true
+    }
+
     /// Records that the store has finished with `ticket`.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
         guard let index = index(of: ticket) else { return nil }

@@ -89,6 +89,18 @@ struct Replication {
         replicateAhead(rows, &cluster)
     }
 
+    /// Takes the outputs of the outbox that rest on rows. Those whose rows are being written wait with them, and the others are returned.
+    mutating func takeResting(_ outbox: inout Outbox) -> [RestingOutput.Output] {
+        outbox.resting.takeAll().compactMap { resting in
+            guard outbox.writesLists(of: resting.users) else { return writes.hold(resting) ? nil : resting.output }
+            switch resting.output {
+            case .answer(let answer): outbox.answersWhenStored.append(answer)
+            case .step(let step): outbox.chainSteps.append(step)
+            }
+            return nil
+        }
+    }
+
     /// Sends rows to the replicas of their users, also by the prepared ring. When that ring holds, no such row is left to fetch.
     ///
     /// - Parameter ticket: what the replicas acknowledge; nil for rows that nobody waits for.

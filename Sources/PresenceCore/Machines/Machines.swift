@@ -93,6 +93,7 @@ struct Machines: ~Copyable {
 
     /// Sends the changed records, messages and lists of the outbox. Messages to this node then wait in the links.
     mutating func sendOutputs(at now: Now) {
+        if !cluster.outbox.resting.isEmpty { sendResting(at: now) }
         if !cluster.outbox.changes.isEmpty {
             for (record, watchers) in cluster.outbox.changes.takeAll() {
                 edge.relays.publish(record, to: watchers, owner, &cluster)
@@ -103,6 +104,15 @@ struct Machines: ~Copyable {
         }
         if !cluster.outbox.lists.isEmpty {
             for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, &owner, &cluster) }
+        }
+    }
+
+    private mutating func sendResting(at now: Now) {
+        for output in replication.takeResting(&cluster.outbox) {
+            switch output {
+            case .answer(let held): cluster.send(.answer(id: held.id, held.answer), to: held.peer)
+            case .step(let step): chain.carryOut([step], isDurable: true, &owner, &cluster, at: now)
+            }
         }
     }
 

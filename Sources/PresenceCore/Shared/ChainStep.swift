@@ -15,6 +15,6 @@ enum ChainStep {
     case applied(ChainPair, version: Version, ChainResult)
     /// The decision has ended for `pair.user`. The calls that wait for it may be answered.
     case ended(ChainPair, version: Version, ChainCode)
-    /// A decision that no other user's owner hears of is durable.
+    /// A decision that no other user's owner hears of is durable, or the rows that make it needless.
     case decided(call: UInt64, position: Int, ChainCode)
 }

@@ -6,6 +6,19 @@ struct ReceivedRow: Hashable {
     let sender: PeerIndex
 }
 
+/// An answer or a step that changes nothing, but says what rows of `users` say. It leaves when those rows are on two disks.
+///
+/// A node that dies may lose a row that no second disk has. Nobody may have been told of it before.
+struct RestingOutput {
+    enum Output {
+        case answer(PendingWrites.HeldAnswer)
+        case step(ChainStep)
+    }
+
+    let users: [UserID]
+    let output: Output
+}
+
 /// The outputs of a node's machines, in order. The node carries them to other machines, links, the disk and gateways.
 struct Outbox {
     /// The effects for the shell, which takes them after each input.
@@ -35,6 +48,8 @@ struct Outbox {
 
     /// The steps of the relationship chain to take once ``rows`` are on two disks.
     var chainSteps: [ChainStep] = []
+    /// Answers and steps that change nothing, but say what rows say.
+    var resting: [RestingOutput] = []
     /// Open decisions of users of this node whose rows another node has written.
     var chainsToReopen: [ChainPair] = []
     /// Users and those whom they block, because another node has sent a row that is newer than the block.
@@ -66,6 +81,9 @@ struct Outbox {
     mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
         messages.append((peer, .answer(id: id, answer)))
     }
+
+    /// Whether a row of these users, other than their records, is to be written.
+    func writesLists(of users: [UserID]) -> Bool { rows.contains { $0.kind != .status && users.contains($0.user) } }
 }
 
 extension Outbox {

@@ -7,11 +7,11 @@ extension OwnerRequest {
         // The rows of an attempt are newer than the call: see ``mayHaveWritten(_:)``.
         if call.isChange { _ = owner.accepts(request.begunAt, at: now) }
         switch call {
-        case .profile: answer(.friendCalled(FriendCallResult(json: profile(of: owner))), into: &outbox)
+        case .profile: answerAsWritten(.friendCalled(FriendCallResult(json: profile(of: owner))), into: &outbox)
         case .modifyProfile(let changes): finish(modifyProfile(changes, on: &owner, into: &outbox), into: &outbox)
         case .blocked(let cursor, let limit):
-            answer(.friendCalled(FriendCallResult(json: blocked(after: cursor, limit: limit, of: owner))), into: &outbox)
-        case .requests(let query): answer(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)
+            answerAsWritten(.friendCalled(FriendCallResult(json: blocked(after: cursor, limit: limit, of: owner))), into: &outbox)
+        case .requests(let query): answerAsWritten(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)
         case .deleteRequests(let users, let kind):
             finish(deleteRequests(of: users, kind, on: &owner, into: &outbox), into: &outbox)
         case .readRequests(let time): finish(readRequests(upTo: time, on: &owner, into: &outbox), into: &outbox)
@@ -20,7 +20,7 @@ extension OwnerRequest {
         case .createGroups(let names, let users): finish(createGroups(names, with: users, on: &owner, into: &outbox), into: &outbox)
         case .deleteGroups(let names): finish(deleteGroups(names, on: &owner, into: &outbox), into: &outbox)
         case .renameGroup(let old, let new): finish(renameGroup(old, to: new, on: &owner, into: &outbox), into: &outbox)
-        case .groups(let names): answer(groups(names, of: owner), into: &outbox)
+        case .groups(let names): answerAsWritten(groups(names, of: owner), into: &outbox)
         case .addToGroup(let name, let users): finish(addToGroup(name, users, on: &owner, into: &outbox), into: &outbox)
         case .removeFromGroup(let name, let users):
             finish(removeFromGroup(name, users, on: &owner, into: &outbox), into: &outbox)

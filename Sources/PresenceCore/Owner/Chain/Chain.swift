@@ -42,8 +42,6 @@ struct Chain {
         let isRetry: Bool
         /// The time of the call, and of the users before this one in it.
         let begunAt: Version
-        /// Whether the call may have waited for this node to wake.
-        let mayHaveWaited: Bool
     }
 
     private struct WaitingCall {
@@ -95,8 +93,7 @@ struct Chain {
         var begunAt = owner.accepts(request.begunAt, at: now) ? request.begunAt : .zero
         for (position, (other, decision)) in decisions.enumerated() {
             let item = Item(
-                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt,
-                mayHaveWaited: cluster.mayHaveWaited(at: now))
+                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
             if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
@@ -114,15 +111,15 @@ struct Chain {
         }
         let user = owner.index(of: pair.user)
         let other = String(pair.other.id)
-        let version = owner.versionOfDecision(of: pair, begunAt: item.mayHaveWaited ? item.begunAt : .zero, at: now)
+        let version = owner.clock.nextDecision(of: pair, at: now)
         let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: item.isRetry, at: version.milliseconds)
         if item.isRetry, item.begunAt > .zero, beginning.isNew,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {
-            return note(code, for: item.waiter, &cluster)
+            return end(item, as: code, of: pair.user, &cluster)
         }
         switch beginning {
-        case .ended(let code): note(code, for: item.waiter, &cluster)
+        case .ended(let code): end(item, as: code, of: pair.user, &cluster)
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
             cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
@@ -132,6 +129,12 @@ struct Chain {
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
             cluster.outbox.chainSteps.append(.begun(pair, version: version))
         }
+    }
+
+    /// Ends a decision that changes nothing, because of what the user's rows say.
+    private func end(_ item: Item, as code: ChainCode, of user: UserID, _ cluster: inout Cluster) {
+        let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
+        cluster.outbox.resting.append(RestingOutput(users: [user], output: .step(step)))
     }
 
     /// Shows what follows from the user's blocklist, once for all decisions of a call: the visibility names every user on the list.
@@ -163,6 +166,8 @@ struct Chain {
         _ apply: ChainApply, _ owner: inout Owner, _ replication: borrowing Replication, _ cluster: inout Cluster, at now: Now
     ) {
         let pair = apply.pair
+        // Another node may own the user by now, and may have refused the command.
+        guard !cluster.mayHaveWaited(at: now) else { return }
         guard cluster.decides(pair.other), replication.refusalOfChange(of: pair.other, cluster) == nil else { return }
         guard owner.accepts(apply.command.version, at: now) else { return }
         let user = owner.index(of: pair.other)
@@ -185,10 +190,6 @@ struct Chain {
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
         cluster.outbox.chainSteps.append(.applied(pair, version: version, result))
-        // Another node may own the user by now, and may have refused the command.
-        if cluster.mayHaveWaited(at: now) {
-            cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: version))
-        }
         owner.removeBlank(pair.other)
     }
 
@@ -204,12 +205,10 @@ struct Chain {
         _ applied: ChainApplied, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let pair = applied.pair
-        guard let known = open[pair], known.command.version == applied.version,
-            known.phase == .ending || owner.outboxCommand(of: pair) == known.command
+        // The decision has another end, or may have: another owner decides by now, or an earlier copy of the command had another answer.
+        guard let known = open[pair], known.command.version == applied.version, known.phase == .sent,
+            owner.outboxCommand(of: pair) == known.command, cluster.decides(pair.user)
         else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
-        // The user has moved, and the next owner may have ended the decision otherwise.
-        guard cluster.decides(pair.user) else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
-        guard known.phase == .sent else { return }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard owner.accepts(applied.clock, at: now) else { return }
         end(pair, with: applied.result, &owner, &cluster, at: now)

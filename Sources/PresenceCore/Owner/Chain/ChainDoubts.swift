@@ -2,8 +2,7 @@ import PresenceWire
 
 /// Rows of other users' decisions that may not count. This node asks the owners of the users who have decided.
 ///
-/// The node has learned the rows from another node, or has written them itself: just before it ended, on its own disk alone, or when it
-/// woke from a pause and may not have been the owner any more.
+/// The node has learned the rows from another node, or has written them itself: just before it ended, or on its own disk alone.
 ///
 /// An owner may die with such rows on its own disk alone, or apply a copy of a command whose first copy another owner has refused. The
 /// user who has decided was then told the refusal. That user's owner alone knows how a decision has ended. It has the rows of the end, or

@@ -106,23 +106,6 @@ extension VersionClock {
     mutating func nextDecision(of pair: ChainPair, at now: Now) -> Version { next(at: now.wall, ofFour: pair.place) }
 }
 
-extension Owner {
-    /// The version of a decision that a user has made by a call: the next one, or that of a call which has waited for this node to wake.
-    ///
-    /// Such a call may be carried out twice: by the owner to which it was repeated, and by this one. Both then make one decision with one
-    /// version, and later decisions of the user are newer.
-    ///
-    /// - Parameter begunAt: the time of such a call; ``Version/zero`` for any other.
-    mutating func versionOfDecision(of pair: ChainPair, begunAt: Version, at now: Now) -> Version {
-        let version = Version(stamp: (begunAt.stamp | 3) + 1 + pair.place, node: clock.node)
-        guard begunAt > .zero, version.stamp > index(ofKnown: pair.user).map({ users[$0].lists.version.stamp }) ?? 0 else {
-            return clock.nextDecision(of: pair, at: now)
-        }
-        clock.observe(version)
-        return version
-    }
-}
-
 extension ChainPair {
     /// The place of the decisions of this user about the other one among four stamps that follow one another.
     fileprivate var place: UInt64 { user < other ? 0 : 1 }
