@@ -173,7 +173,8 @@ import Testing
     }
 
     /// An earlier copy was refused, and the rows of that end are on their way to the disks.
-    @Test("An answer that comes while a decision ends is doubted: it may be that of a later copy") mutating func answerWhileEnding() throws {
+    @Test("An answer that comes while a decision ends is doubted: it may be that of a later copy") mutating func answerWhileEnding() throws
+    {
         cluster.losing = [(0, 1)]
         cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
         cluster.settle()
