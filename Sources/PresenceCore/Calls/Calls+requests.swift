@@ -14,8 +14,10 @@ extension Calls {
         if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
         guard cluster.decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
-        // Its gateway asks again, unless another owner has answered meanwhile.
-        if request.operation.isDurable, cluster.mayHaveWaited(at: now) { return cluster.send(.misrouted([request.user]), to: peer) }
+        // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
+        if request.operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(request, owner, cluster, at: now) {
+            return cluster.send(.misrouted([request.user]), to: peer)
+        }
         if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }
@@ -36,6 +38,14 @@ extension Calls {
             OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
+    }
+
+    /// Whether the call of a request has ended at its gateway: the request was queued for longer than a call may last.
+    ///
+    /// The time of the call is that of the version clock, which all nodes keep within the age of the last sign of life of one another.
+    private func isOver(_ request: Request, _ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
+        let age = owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds
+        return request.begunAt > .zero && age > cluster.settings.callTimeout.wholeMilliseconds
     }
 
     /// Answers a request that any node can answer, even if it does not decide about the request's user; nil for other requests.

@@ -11,7 +11,7 @@ struct ReceivedRow: Hashable {
 /// A node that dies may lose a row that no second disk has. Nobody may have been told of it before.
 struct RestingOutput {
     enum Output {
-        case answer(PendingWrites.HeldAnswer)
+        case answer((peer: PeerIndex, id: UInt64, answer: Answer))
         case step(ChainStep)
     }
 
