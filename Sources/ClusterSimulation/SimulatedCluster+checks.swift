@@ -85,8 +85,8 @@ extension SimulatedCluster {
                 let version = newest.version, view.version < version.text
             else { continue }
             if let owner = owner(of: target), endedWithRemoval(of: target, nodes[owner].kept(userID(target)).record) { continue }
-            // The user's own devices do not receive a change of the visibility alone.
-            if truth.oracles[target].hasHidden, view.lastUpdateTime >= newest.changedAt { continue }
+            // The user's own devices do not receive a change of the visibility alone, and nobody one of the profile's version alone.
+            if truth.oracles[target].hasHidden || truth.profiles.isUsed, view.lastUpdateTime >= newest.changedAt { continue }
             violate(
                 .syncCompletedIsTrue, "user-\(user) sees \(view) of user-\(target), \"\(newest.text)\" \(version.text) was acknowledged")
         }
