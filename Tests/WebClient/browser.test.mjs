@@ -1,0 +1,291 @@
+// The client in headless Chromium, on three real nodes.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { PresenceClient } from "../../Sources/WebClient/client.js";
+import { Chromium, serve } from "./chromium.mjs";
+import { Cluster, token, until } from "./cluster.mjs";
+import { Network } from "./network.mjs";
+
+/** The time from a change in one page to the display in another, in milliseconds. The target of a release build is 100. */
+const PUSH_LIMIT = Number(process.env.PUSH_LIMIT ?? 100);
+const KILL_LIMIT = Number(process.env.KILL_LIMIT ?? 4_000);
+
+let cluster;
+let browser;
+let site;
+const clients = [];
+let usersCount = 0;
+const newUser = (name) => `${name}-${++usersCount}`;
+
+before(async () => {
+  cluster = await Cluster.start(3);
+  site = await serve(fileURLToPath(new URL("../../Sources/WebClient", import.meta.url)));
+  browser = await Chromium.start();
+});
+after(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  await browser?.stop();
+  await site?.close();
+  await cluster?.stop();
+});
+
+/** A client in Node, at a node of its own. */
+function client(user, node) {
+  const made = new PresenceClient({ addresses: [node.url], token: () => token(user), platform: "node" });
+  clients.push(made);
+  return made;
+}
+
+/** A page with a connected client, `client`. It keeps the statuses that it receives, and the time of each. */
+async function page(user, addresses, { options = {}, ...how } = {}) {
+  const made = await browser.open(`${site.url}/blank.html`, how);
+  await made.evaluate(`(async () => {
+    const { PresenceClient } = await import("/client.js");
+    globalThis.client = new PresenceClient({ addresses: ${JSON.stringify(addresses)}, token: async () => ${JSON.stringify(token(user))},
+      random: (() => { let isFirst = true; return () => (isFirst ? ((isFirst = false), 0) : Math.random()); })(),
+      backoff: { initial: 50, max: 500 }, ...${JSON.stringify(options)} });
+    globalThis.statuses = [];
+    globalThis.states = [];
+    client.on("userStatusChanged", (list) => statuses.push(...list.map((status) => ({ ...status, at: Date.now() }))));
+    client.on("stateChanged", ({ state, reason }) => states.push([state, reason]));
+    await client.connect();
+  })()`);
+  return made;
+}
+
+/** Follows a user in a page, and returns the known record. */
+const follow = (page, user) =>
+  page.evaluate(`client.subscribeUserStatus([${JSON.stringify(user)}], { sync: true }).then(() => client.statusOf(${JSON.stringify(user)}))`);
+const textOf = (page, user) => page.evaluate(`client.statusOf(${JSON.stringify(user)})?.customStatus`);
+const seen = (page, user) => page.evaluate(`statuses.filter(({ userID }) => userID === ${JSON.stringify(user)})`);
+/** The number of sessions in the cluster. An open stream is a session. */
+async function sessionsCount() {
+  const counts = cluster.nodes.map(async ({ ops }) => {
+    const metrics = await (await fetch(`http://127.0.0.1:${ops}/metrics`)).text();
+    return Number(/^rollcall_sessions(?:\{[^}]*\})? (\d+)$/m.exec(metrics)[1]);
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+/** Waits until `count` sessions more than `base` are open. */
+const sessions = (base, count) => until(`${count} sessions are open`, async () => (await sessionsCount()) === base + count);
+/** The number of sessions once the clients of earlier tests are gone. */
+async function base() {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await sessions(0, 0);
+  return 0;
+}
+
+for (const useEventSource of [false, true]) {
+  test(`A status that a page sets appears in a page at another node, over ${useEventSource ? "EventSource" : "fetch"}`, async () => {
+    const [a, b] = cluster.nodes;
+    const [annID, bobID] = [newUser("ann"), newUser("bob")];
+    const ann = await page(annID, [a.url], { options: { useEventSource } });
+    const bob = await page(bobID, [b.url], { options: { useEventSource } });
+    assert.equal((await follow(bob, annID)).statusType, "ONLINE");
+    const times = [];
+    for (let index = 0; index < 20; index += 1) {
+      const start = await ann.evaluate(`(() => { const at = Date.now(); client.setSelfStatus("text ${index}"); return at; })()`);
+      const status = await until("bob's page has the text", async () =>
+        (await seen(bob, annID)).find(({ customStatus }) => customStatus === `text ${index}`));
+      times.push(status.at - start);
+    }
+    times.sort((left, right) => left - right);
+    console.log(`# page to page (${useEventSource ? "EventSource" : "fetch"}): median ${times[10]} ms, most ${times.at(-1)} ms`);
+    assert.ok(times[10] <= PUSH_LIMIT, `median ${times[10]} ms`);
+    assert.deepEqual([ann.errors, bob.errors], [[], []]);
+    await Promise.all([ann.close(), bob.close()]);
+  });
+}
+
+test("contacts.html shows a hostile status and a hostile name as text", async () => {
+  const [a] = cluster.nodes;
+  const hostile = '<img src=x onerror="document.title=`hacked`">'.padEnd(256, "<b>x</b>");
+  assert.equal(Buffer.byteLength(hostile), 256);
+  const evilID = "<script>document.title=1</script><i>";
+  const evil = client(evilID, a);
+  await evil.connect();
+  await evil.setSelfStatus(hostile);
+  const query = new URLSearchParams({ contacts: evilID, address: a.url });
+  const contacts = await browser.open(`${site.url}/examples/contacts.html?${query}#${token(newUser("ann"))}`);
+  const shown = await until("the status is shown", async () => {
+    const text = await contacts.evaluate("document.querySelector('#list li')?.textContent");
+    return text?.includes("●") && text;
+  });
+  assert.equal(shown, `${evilID} ● ${hostile} (node)`);
+  assert.equal(await contacts.evaluate("document.querySelectorAll('#list img, #list script, #list i').length"), 0);
+  assert.equal(await contacts.evaluate("document.title"), "Contacts");
+  // It is live, and the own status is set from the form.
+  await evil.setSelfStatus("<b>calm</b>");
+  await until("the next status is shown", async () => (await contacts.evaluate("document.querySelector('#list span').textContent")) === "● <b>calm</b> (node)");
+  await evil.logout();
+  await until("the logout is shown", async () => (await contacts.evaluate("document.querySelector('#list span').textContent")) === "○ offline");
+  assert.deepEqual(contacts.errors, []);
+  await contacts.close();
+});
+
+test("Ten tabs have one session and one stream, and closing the leading tab loses no change", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID, carlID] = [newUser("ann"), newUser("bob"), newUser("carl")];
+  const others = (await base()) + 2;
+  const [bob, carl] = [client(bobID, b), client(carlID, b)];
+  await Promise.all([bob.connect(), carl.connect()]);
+  await carl.subscribeUserStatus([annID], { sync: true });
+  const annStates = [];
+  const tabs = [];
+  for (let index = 0; index < 10; index += 1) tabs.push(await page(annID, [a.url]));
+  await until("carl sees ann", () => carl.statusOf(annID)?.statusType === "ONLINE");
+  carl.on("userStatusChanged", (list) => annStates.push(...list.map(({ statusType }) => statusType)));
+  await sessions(others, 1);
+  // A follower's call is made by the leading tab, and every tab receives the answer's statuses.
+  await follow(tabs[7], bobID);
+  for (const tab of tabs) await until("every tab knows bob", async () => (await textOf(tab, bobID)) === "");
+  let count = 0;
+  for (let round = 0; round < 3; round += 1) {
+    const leaders = [];
+    for (const tab of tabs) if (await tab.evaluate("client.isLeading")) leaders.push(tab);
+    assert.equal(leaders.length, 1);
+    // Changes go on while the leading tab is closed.
+    const changes = (async () => {
+      for (let index = 0; index < 40; index += 1) await bob.setSelfStatus(`change ${++count}`);
+    })();
+    tabs.splice(tabs.indexOf(leaders[0]), 1);
+    await leaders[0].close();
+    await changes;
+    await bob.setSelfStatus(`last of round ${round}`);
+    const start = Date.now();
+    for (const tab of tabs) await until("every tab has the last change", async () => (await textOf(tab, bobID)) === `last of round ${round}`);
+    console.log(`# round ${round}: ${tabs.length} tabs have the last change ${Date.now() - start} ms after it`);
+    for (const tab of tabs) {
+      const versions = (await seen(tab, bobID)).map(({ version }) => version);
+      assert.deepEqual(versions, [...new Set(versions)].sort());
+    }
+    await sessions(others, 1);
+  }
+  assert.deepEqual(annStates.filter((state) => state !== "ONLINE"), []);
+  // A call of a follower works, and a logout in one tab logs all tabs out.
+  await tabs[0].evaluate(`client.setSelfStatus("from a tab")`);
+  await until("carl sees the text", () => carl.statusOf(annID)?.customStatus === "from a tab");
+  await tabs[1].evaluate("client.logout()");
+  for (const tab of tabs) await until("every tab is logged out", async () => (await tab.evaluate("client.state")) === "loggedOut");
+  await until("carl sees the logout", () => carl.statusOf(annID)?.statusType === "UNLOGINED");
+  for (const tab of tabs) {
+    assert.deepEqual(tab.errors, []);
+    await tab.close();
+  }
+  assert.equal(carl.statusOf(annID).statusType, "UNLOGINED");
+});
+
+test("A leading tab that calls close hands its session over", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const others = (await base()) + 1;
+  const bob = client(bobID, b);
+  await bob.connect();
+  await sessions(others, 0);
+  await bob.subscribeUserStatus([annID], { sync: true });
+  const first = await page(annID, [a.url]);
+  const second = await page(annID, [a.url]);
+  await until("bob sees ann", () => bob.statusOf(annID)?.statusType === "ONLINE");
+  const types = [];
+  bob.on("userStatusChanged", (list) => types.push(...list.map(({ statusType }) => statusType)));
+  assert.deepEqual([await first.evaluate("client.isLeading"), await second.evaluate("client.isLeading")], [true, false]);
+  await first.evaluate("client.close()");
+  assert.equal(await first.evaluate("client.state"), "closed");
+  await until("the second tab leads", () => second.evaluate("client.isLeading && client.state === 'online'"));
+  await sessions(others, 1);
+  assert.deepEqual(types.filter((type) => type !== "ONLINE"), []);
+  await Promise.all([first.close(), second.close()]);
+});
+
+test("A frozen leading tab gives its session to another tab, and follows it when it is resumed", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const others = (await base()) + 1;
+  const bob = client(bobID, b);
+  await bob.connect();
+  const first = await page(annID, [a.url]);
+  const second = await page(annID, [a.url]);
+  await follow(second, bobID);
+  await first.send("Page.setWebLifecycleState", { state: "frozen" });
+  await until("the second tab leads", () => second.evaluate("client.isLeading && client.state === 'online'"));
+  await bob.setSelfStatus("while it was frozen");
+  await until("the second tab has the text", async () => (await textOf(second, bobID)) === "while it was frozen");
+  await first.send("Page.setWebLifecycleState", { state: "active" });
+  await until("the first tab has the text", async () => (await textOf(first, bobID)) === "while it was frozen");
+  assert.equal(await first.evaluate("client.isLeading"), false);
+  await sessions(others, 1);
+  await Promise.all([first.close(), second.close()]);
+});
+
+test("A page whose laptop slept checks its stream at once", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const others = (await base()) + 1;
+  const bob = client(bobID, b);
+  await bob.connect();
+  const ann = await page(annID, [a.url]);
+  await follow(ann, bobID);
+  const before = await ann.evaluate("client.session.sessionID");
+  // The clock of the page jumps, as after a sleep: its next timer is a minute late.
+  await ann.evaluate("{ const now = Date.now; Date.now = () => now() + 60_000; }");
+  await until("another stream is open", async () => (await ann.evaluate("client.session.sessionID")) !== before);
+  assert.deepEqual((await ann.evaluate("states")).map(([state]) => state), ["connecting", "online"]);
+  await bob.setSelfStatus("awake");
+  await until("the page has the text", async () => (await textOf(ann, bobID)) === "awake");
+  await sessions(others, 1);
+  await ann.close();
+});
+
+for (const loss of ["cut", "silence"]) {
+  test(`A page that was offline is right at once when it is online again (its connections: ${loss})`, async () => {
+    const [a, b] = cluster.nodes;
+    const [annID, bobID] = [newUser("ann"), newUser("bob")];
+    await base();
+    const bob = client(bobID, b);
+    await bob.connect();
+    const network = await Network.to(a.client);
+    // The browser alone ends the wait: the next attempt is a minute away.
+    const ann = await page(annID, [network.url], { options: { backoff: { initial: 60_000, max: 60_000 } } });
+    await follow(ann, bobID);
+    const conditions = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+    await ann.send("Network.emulateNetworkConditions", { offline: true, ...conditions });
+    await until("the page is offline", () => ann.evaluate("!navigator.onLine"));
+    network[loss]();
+    if (loss === "cut") await until("the page waits", () => ann.evaluate("client.state === 'waiting'"));
+    await bob.setSelfStatus("while it was offline");
+    assert.equal(await textOf(ann, bobID), "");
+    network.heal();
+    await ann.send("Network.emulateNetworkConditions", { offline: false, ...conditions });
+    const start = Date.now();
+    await until("the page has the text", async () => (await textOf(ann, bobID)) === "while it was offline", 8_000);
+    console.log(`# right again ${Date.now() - start} ms after the page is online`);
+    await ann.close();
+    await network.close();
+  });
+}
+
+test("A drained node's page moves without an OFFLINE, and after the death of a node a page is right again", async () => {
+  const [a, b, c] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const ann = await page(annID, [a.url, c.url]);
+  const bob = await page(bobID, [b.url]);
+  await follow(bob, annID);
+  await follow(ann, bobID);
+  assert.equal(await ann.evaluate("client.session.node"), "a");
+  await cluster.admin("drain", {}, a);
+  await until("ann's page is on another node", async () => (await ann.evaluate("client.session.node")) === "c", 20_000);
+  assert.deepEqual((await ann.evaluate("states")).map(([state]) => state), ["connecting", "online"]);
+  await cluster.kill(a);
+  await cluster.restart(a);
+  await cluster.kill(c);
+  const start = Date.now();
+  await Promise.all([ann.evaluate(`client.setSelfStatus("after the kill")`), bob.evaluate(`client.setSelfStatus("to ann")`)]);
+  await until("both pages are right", async () => (await textOf(bob, annID)) === "after the kill" && (await textOf(ann, bobID)) === "to ann" &&
+    (await ann.evaluate("client.session?.node")) === "a");
+  const time = Date.now() - start;
+  console.log(`# pages are right again ${time} ms after the death of a node`);
+  assert.ok(time < KILL_LIMIT, `${time} ms`);
+  assert.deepEqual((await seen(bob, annID)).filter(({ statusType }) => statusType !== "ONLINE"), []);
+  assert.deepEqual([ann.errors, bob.errors], [[], []]);
+});

@@ -1,0 +1,127 @@
+// Clients on three real nodes that drain, die and come back.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { PresenceClient } from "../../Sources/WebClient/client.js";
+import { Cluster, token, until } from "./cluster.mjs";
+import { Network } from "./network.mjs";
+
+/** The time within which the statuses are right after the death of a node. A release build takes less than 1,000. */
+const KILL_LIMIT = Number(process.env.KILL_LIMIT ?? 4_000);
+
+let cluster;
+const clients = [];
+let usersCount = 0;
+const newUser = (name) => `${name}-${++usersCount}`;
+
+before(async () => {
+  cluster = await Cluster.start(3);
+});
+after(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  await cluster?.stop();
+});
+
+/** A client whose first address is that of `node`. */
+function client(user, node, options = {}) {
+  const others = cluster.nodes.filter((other) => other !== node);
+  const made = new PresenceClient({
+    addresses: [node, ...others].map(({ url }) => url), token: () => token(user), backoff: { initial: 50, max: 500 }, ...options });
+  clients.push(made);
+  return made;
+}
+
+/** The client's first address. The client draws it once, so the draws are random afterwards. */
+function firstAddress() {
+  let isFirst = true;
+  return () => {
+    if (!isFirst) return Math.random();
+    isFirst = false;
+    return 0;
+  };
+}
+
+/** Keeps all statuses that a client receives of a user. */
+function record(client, userID) {
+  const statuses = [];
+  client.on("userStatusChanged", (list) => statuses.push(...list.filter((status) => status.userID === userID)));
+  return statuses;
+}
+
+test("A stream that resumes after its connection was cut receives every change of the meantime", async () => {
+  const [a, b] = cluster.nodes;
+  const network = await Network.to(a.client);
+  const writers = await Promise.all(Array.from({ length: 20 }, async () => {
+    const userID = newUser("writer");
+    const writer = client(userID, b);
+    await writer.connect();
+    return { userID, writer };
+  }));
+  const ann = client(newUser("ann"), a, { addresses: [network.url], backoff: { initial: 20, max: 100 } });
+  await ann.connect();
+  await ann.subscribeUserStatus(writers.map(({ userID }) => userID), { sync: true });
+  for (let round = 0; round < 5; round += 1) {
+    const resumed = new Promise((resolve) => {
+      const stop = ann.on("connected", () => {
+        stop();
+        resolve();
+      });
+    });
+    // Half of the changes race with the cut, the others come while there is no stream.
+    const changes = writers.map(({ writer }, index) => {
+      if (index === 10) network.cut();
+      return writer.setSelfStatus(`round ${round}`);
+    });
+    await Promise.all([...changes, resumed]);
+    await until("all changes have arrived", () => writers.every(({ userID }) => ann.statusOf(userID)?.customStatus === `round ${round}`));
+  }
+  await ann.close();
+  await network.close();
+});
+
+test("A drained node's clients move without an OFFLINE and without a lost change", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const ann = client(annID, a, { random: firstAddress() });
+  const bob = client(bobID, b, { random: firstAddress() });
+  await Promise.all([ann.connect(), bob.connect()]);
+  assert.equal(ann.session.node, "a");
+  await bob.subscribeUserStatus([annID], { sync: true });
+  await ann.subscribeUserStatus([bobID], { sync: true });
+  const seen = record(bob, annID);
+  const states = [];
+  ann.on("stateChanged", ({ state }) => states.push(state));
+  await cluster.admin("drain", {}, a);
+  let count = 0;
+  await until("ann is on another node", async () => {
+    await bob.setSelfStatus(`during the drain ${++count}`);
+    return ann.session.node !== "a";
+  }, 20_000);
+  await until("ann has the last change", () => ann.statusOf(bobID)?.customStatus === `during the drain ${count}`);
+  await ann.setSelfStatus("moved");
+  await until("bob sees ann's text", () => bob.statusOf(annID)?.customStatus === "moved");
+  assert.deepEqual(states, []);
+  assert.deepEqual(seen.filter(({ statusType }) => statusType !== "ONLINE"), []);
+  await cluster.kill(a);
+  await cluster.restart(a);
+});
+
+test("After the death of a node its clients are back and right in time, and nobody sees an OFFLINE", async () => {
+  const [, b, c] = cluster.nodes;
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const ann = client(annID, c, { random: firstAddress() });
+  const bob = client(bobID, b, { random: firstAddress() });
+  await Promise.all([ann.connect(), bob.connect()]);
+  assert.equal(ann.session.node, "c");
+  await Promise.all([ann.subscribeUserStatus([bobID], { sync: true }), bob.subscribeUserStatus([annID], { sync: true })]);
+  const seen = record(bob, annID);
+  await cluster.kill(c);
+  const start = performance.now();
+  await Promise.all([bob.setSelfStatus("from bob"), ann.setSelfStatus("from ann")]);
+  await until("both are right", () => ann.statusOf(bobID)?.customStatus === "from bob" && bob.statusOf(annID)?.customStatus === "from ann" &&
+    ann.state === "online");
+  const time = performance.now() - start;
+  console.log(`# right again ${time.toFixed(0)} ms after the death of a node`);
+  assert.ok(time < KILL_LIMIT, `${time} ms`);
+  assert.deepEqual(seen.filter(({ statusType }) => statusType !== "ONLINE"), []);
+  await cluster.restart(c);
+});

@@ -1,0 +1,151 @@
+// A TCP proxy with faults, between clients and one node.
+import { connect, createServer } from "node:net";
+
+/** A generator of numbers of [0, 1) from a seed (mulberry32). */
+export function seeded(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * Draws the fate of a connection: `{ refuse }`, or `{ delay, stallAfter, stallFor, end, endAfter }`. `end` is `reset`, `fin`, `silent` (half-open)
+ * or `truncate` (a reset in the middle of an answer).
+ */
+export function randomFate(random) {
+  const draw = random();
+  if (draw < 0.1) return { refuse: true };
+  const fate = { delay: random() < 0.5 ? random() * 60 : 0 };
+  if (random() < 0.3) Object.assign(fate, { stallAfter: random() * 2_000, stallFor: random() * 2_500 });
+  if (draw < 0.6) Object.assign(fate, { end: ["reset", "fin", "silent", "truncate"][Math.floor(random() * 4)], endAfter: random() * 3_000 });
+  return fate;
+}
+
+export class Network {
+  /** The number of connections with each fault. */
+  counts = {};
+  connectionsCount = 0;
+  port = 0;
+  #server;
+  #target;
+  #fate;
+  #pairs = new Set();
+  #timers = new Set();
+
+  /** `fate(number)` returns the fate of each connection. */
+  static async to(target, fate = () => ({})) {
+    const network = new Network();
+    network.#target = target;
+    network.#fate = fate;
+    network.#server = createServer((socket) => network.#accept(socket));
+    await new Promise((resolve, reject) => network.#server.once("error", reject).listen(0, "127.0.0.1", resolve));
+    network.port = network.#server.address().port;
+    return network;
+  }
+
+  get url() {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Connections from now on are sound. Half-open ones stay. */
+  heal() {
+    this.#fate = () => ({});
+  }
+
+  /** Resets all connections. */
+  cut() {
+    for (const pair of this.#pairs) pair.reset();
+  }
+
+  /** Makes all connections, and new ones, half-open: nothing is carried any more, and nobody is told. */
+  silence() {
+    for (const pair of this.#pairs) pair.silence();
+    this.#fate = () => ({ end: "silent", endAfter: 0 });
+  }
+
+  async close() {
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const pair of this.#pairs) pair.reset();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #count(fault) {
+    this.counts[fault] = (this.counts[fault] ?? 0) + 1;
+  }
+
+  #after(delay, body) {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      body();
+    }, delay);
+    this.#timers.add(timer);
+  }
+
+  #accept(client) {
+    this.connectionsCount += 1;
+    const fate = this.#fate(this.connectionsCount);
+    client.on("error", () => client.destroy());
+    if (fate.refuse) {
+      this.#count("refuse");
+      client.resetAndDestroy();
+      return;
+    }
+    const node = connect(this.#target, "127.0.0.1");
+    let isSilent = false;
+    let isTruncating = false;
+    let stalledUntil = 0;
+    const pair = {
+      reset: () => {
+        client.resetAndDestroy();
+        node.resetAndDestroy();
+      },
+      silence: () => {
+        isSilent = true;
+      },
+    };
+    this.#pairs.add(pair);
+    const carry = (from, to, isAnswer) => {
+      let readyAt = 0;
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        this.#pairs.delete(pair);
+        if (!isSilent) to.destroy();
+      });
+      from.on("end", () => !isSilent && this.#after(Math.max(readyAt - Date.now(), 0), () => to.end()));
+      from.on("data", (chunk) => {
+        if (isSilent) return;
+        if (isTruncating && isAnswer && chunk.length > 1) {
+          this.#count("truncate");
+          to.write(chunk.subarray(0, chunk.length >> 1), pair.reset);
+          return;
+        }
+        // Chunks keep their order.
+        readyAt = Math.max(readyAt, Date.now() + (fate.delay ?? 0), stalledUntil);
+        const wait = readyAt - Date.now();
+        if (wait <= 0) to.write(chunk);
+        else this.#after(wait, () => !isSilent && !to.destroyed && to.write(chunk));
+      });
+    };
+    carry(client, node, false);
+    carry(node, client, true);
+    if (fate.stallFor) {
+      this.#after(fate.stallAfter, () => {
+        this.#count("stall");
+        stalledUntil = Date.now() + fate.stallFor;
+      });
+    }
+    if (fate.end === undefined) return;
+    this.#after(fate.endAfter, () => {
+      if (!this.#pairs.has(pair)) return;
+      if (fate.end === "truncate") isTruncating = true;
+      else this.#count(fate.end);
+      if (fate.end === "reset") pair.reset();
+      else if (fate.end === "silent") pair.silence();
+      else if (fate.end === "fin") client.end(() => node.end());
+    });
+  }
+}
