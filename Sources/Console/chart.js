@@ -1,0 +1,108 @@
+// A chart of the last seconds: lines in SVG, a legend with values, and a cursor for mouse and keyboard.
+
+import { clock, fill, h } from "./dom.js";
+
+const width = 300;
+const height = 100;
+
+/**
+ * A chart with up to three series: `{label, value(sample)}`, where a value may be null. `format` writes a value. `show(samples, length)`
+ * draws samples at the right edge of a chart that has room for `length` of them.
+ */
+export function chart({ title, series, format }) {
+  const paths = series.map((_, index) => h("path", { class: `series series${index}`, fill: "none" }));
+  const cursor = h("line", { class: "cursor", y1: 0, y2: height, visibility: "hidden" });
+  const top = h("span", { class: "top" });
+  const values = series.map(() => h("span", { class: "value" }));
+  const when = h("span", { class: "when" });
+  const plot = h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    [25, 50, 75].map((y) => h("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y })), paths, cursor);
+  const frame = h("div", {
+    class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: second to read`, "aria-orientation": "horizontal",
+    "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0,
+  }, top, plot);
+  const element = h("figure", { class: "chart" },
+    h("figcaption", null, h("h2", null, title), when), frame,
+    h("ul", { class: "legend" }, series.map(({ label }, index) => h("li", null,
+      h("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, h("path", { d: "M0 4H24", class: `series series${index}` })),
+      `${label} `, values[index]))));
+
+  let samples = [];
+  let room = 1;
+  /** The time of the sample under the cursor; null for the newest sample. */
+  let chosen = null;
+
+  const x = (index) => (room - samples.length + index) / Math.max(1, room - 1) * width;
+
+  function showValues() {
+    const found = chosen === null ? -1 : samples.findIndex((sample) => sample.time >= chosen);
+    if (found < 0) chosen = null;
+    const index = found < 0 ? samples.length - 1 : found;
+    const sample = samples[index];
+    series.forEach(({ value }, position) => { values[position].textContent = sample ? text(value(sample)) : "–"; });
+    when.textContent = sample && chosen !== null ? clock(sample.time) : "now";
+    if (chosen === null) cursor.setAttribute("visibility", "hidden");
+    else {
+      cursor.setAttribute("visibility", "visible");
+      cursor.setAttribute("x1", x(index));
+      cursor.setAttribute("x2", x(index));
+    }
+    frame.setAttribute("aria-valuemax", Math.max(0, samples.length - 1));
+    frame.setAttribute("aria-valuenow", Math.max(0, index));
+    // Only the focused chart changes its text: a screen reader would read every change.
+    if (sample && (chosen !== null || document.activeElement !== frame)) {
+      frame.setAttribute("aria-valuetext", `${clock(sample.time)}: ${series.map(({ label, value }) => `${label} ${text(value(sample))}`).join(", ")}`);
+    }
+  }
+
+  function text(value) { return value === null || value === undefined ? "–" : format(value); }
+
+  function choose(index) {
+    chosen = index >= samples.length - 1 ? null : samples[Math.max(0, index)]?.time ?? null;
+    showValues();
+  }
+
+  frame.addEventListener("pointermove", (event) => {
+    const box = plot.getBoundingClientRect();
+    choose(Math.round((event.clientX - box.left) / box.width * (room - 1)) - (room - samples.length));
+  });
+  frame.addEventListener("pointerleave", () => choose(samples.length - 1));
+  frame.addEventListener("keydown", (event) => {
+    const index = chosen === null ? samples.length - 1 : samples.findIndex((sample) => sample.time >= chosen);
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -30, PageUp: 30, Home: -Infinity, End: Infinity }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    choose(step === -Infinity ? 0 : step === Infinity ? samples.length - 1 : index + step);
+  });
+
+  return {
+    element,
+    show(newSamples, length) {
+      samples = newSamples;
+      room = Math.max(length, samples.length);
+      const highest = Math.max(0, ...samples.flatMap((sample) => series.map(({ value }) => value(sample) ?? 0)));
+      const scale = niceLimit(highest);
+      fill(top, format(scale));
+      series.forEach(({ value }, index) => {
+        let isDrawing = false;
+        let line = "";
+        samples.forEach((sample, position) => {
+          const number = value(sample);
+          if (number === null || number === undefined) { isDrawing = false; return; }
+          const at = `${x(position).toFixed(1)} ${(height - number / scale * height).toFixed(1)}`;
+          line += isDrawing ? `L${at}` : `M${at}h0`;
+          isDrawing = true;
+        });
+        paths[index].setAttribute("d", line || "M0 0");
+      });
+      showValues();
+    },
+  };
+}
+
+/** The smallest of 1, 2 and 5 times a power of ten that is not below a value. */
+function niceLimit(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((limit) => limit >= value * 0.9999);
+}

@@ -1,0 +1,541 @@
+// The console in a headless Chromium, against a cluster of three nodes. The tests run in order: each continues where the one before ended.
+import assert from "node:assert/strict";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { Chromium } from "./chromium.mjs";
+import { Cluster, token, until } from "./cluster.mjs";
+import { withPalette } from "./png.mjs";
+import { focused, lowContrast, tooWide } from "./inspect.mjs";
+
+const markupID = `<img src=x onerror="window.owned=1">`;
+const markupStatus = `<script>window.owned=1</script><img src=x onerror="window.owned=1"><b>busy</b>`;
+const assetBytesMax = 110_000;
+const screenshotBytesMax = 120_000;
+const pages = ["cluster", "live", "users", "apps", "actions"];
+
+let cluster, browser, page, served, traffic;
+const requests = [];
+const faults = [];
+const violations = [];
+const largeScreenshots = [];
+const lowContrasts = [];
+let contrastChecks = 0;
+
+/** Opens a page of the browser that records requests, errors and violations of the policy. */
+async function openPage(path) {
+  const opened = await browser.page();
+  opened.on("Network.requestWillBeSent", ({ request }) => requests.push(request.url));
+  opened.on("Runtime.exceptionThrown", ({ exceptionDetails }) => faults.push(exceptionDetails.exception?.description ?? exceptionDetails.text));
+  opened.on("Runtime.consoleAPICalled", ({ type, args }) => { if (type === "error") faults.push(JSON.stringify(args)); });
+  opened.on("Log.entryAdded", ({ entry }) => { if (entry.level === "error" && entry.source !== "network") faults.push(entry.text); });
+  opened.on("Audits.issueAdded", ({ issue }) => { if (issue.code === "ContentSecurityPolicyIssue") violations.push(JSON.stringify(issue.details)); });
+  await opened.send("Page.addScriptToEvaluateOnNewDocument", {
+    source: `addEventListener("securitypolicyviolation", (event) => console.error("violation", event.violatedDirective, event.blockedURI));`,
+  });
+  await size(1280, 900, opened);
+  await opened.goto(`${served.origin}${path}`);
+  return opened;
+}
+
+function size(width, height, of = page) {
+  return of.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
+}
+
+function theme(name, of = page) {
+  return of.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: name }] });
+}
+
+async function signIn(text, of = page) {
+  await of.until(() => document.activeElement?.id === "token");
+  await of.evaluate(() => { document.getElementById("token").value = ""; });
+  await of.type(text);
+  await of.press("Enter");
+}
+
+async function show(name) {
+  await page.click(`nav a[href="#${name}"]`);
+  await page.until((wanted) => document.querySelector("nav [aria-current]")?.hash === `#${wanted}`, { values: [name] });
+}
+
+/** Sets the value of a field as a person does, with the events. */
+async function set(selector, value, of = page) {
+  await of.evaluate((wanted, text) => {
+    const element = document.querySelector(wanted);
+    element.focus();
+    element.value = text;
+    for (const type of ["input", "change"]) element.dispatchEvent(new Event(type, { bubbles: true }));
+  }, selector, value);
+}
+
+/** Clicks the button that has this text. */
+async function press(text, of = page) {
+  await of.until((wanted) => {
+    for (const marked of document.querySelectorAll("[data-pressed]")) marked.removeAttribute("data-pressed");
+    const scope = document.querySelector("dialog[open]") ?? document;
+    const button = [...scope.querySelectorAll("button")].find((one) => one.textContent.trim() === wanted && one.checkVisibility() && !one.disabled);
+    button?.setAttribute("data-pressed", "");
+    return Boolean(button);
+  }, { values: [text], what: `a button "${text}"` });
+  await of.click("[data-pressed]");
+}
+
+function text(selector) { return page.evaluate((wanted) => document.querySelector(wanted)?.innerText ?? null, selector); }
+
+function shows(selector, part, { seconds = 10, of = page } = {}) {
+  return of.until((wanted, words) => document.querySelector(wanted)?.innerText.includes(words), { values: [selector, part], seconds, what: `${selector} shows "${part}"` });
+}
+
+/** Measures the contrast of what the page shows in both themes, and takes screenshots. The last tests judge both. */
+async function screenshots(name) {
+  for (const scheme of ["dark", "light"]) {
+    await theme(scheme);
+    for (const line of await page.evaluate(lowContrast)) lowContrasts.push(`${name} in ${scheme}: ${line}`);
+    contrastChecks += 1;
+    if (!process.env.SCREENSHOTS) continue;
+    await page.evaluate(() => scrollTo(0, 0));
+    const image = withPalette(await page.screenshot());
+    if (image.length > screenshotBytesMax) largeScreenshots.push(`${name} in ${scheme} has ${image.length} bytes`);
+    await mkdir(process.env.SCREENSHOTS, { recursive: true });
+    await writeFile(join(process.env.SCREENSHOTS, `console-${name}-${scheme}.png`), image);
+  }
+}
+
+before(async () => {
+  cluster = await Cluster.start();
+  served = process.env.CONSOLE_PROXY
+    ? await (await import(pathToFileURL(resolve(process.env.CONSOLE_PROXY)))).start(cluster)
+    : { origin: `http://${cluster.nodes[0].ops}`, close: () => undefined };
+  const [a, b, c] = cluster.nodes;
+  await cluster.logIn("alice", { node: a, platform: "web", customStatus: "in a meeting" });
+  await cluster.logIn("alice", { node: b, platform: "ios" });
+  await cluster.logIn("bob", { node: b, platform: "android", customStatus: "on the road" });
+  await cluster.logIn(markupID, { node: c, customStatus: markupStatus });
+  for (let number = 0; number < 60; number += 1) {
+    await cluster.logIn(`user-${String(number).padStart(3, "0")}`, { node: cluster.nodes[number % 3] });
+  }
+  await cluster.act("alice", "subscribeUserStatus", { userIDs: ["bob", markupID, "mallory"] });
+  await cluster.act("alice", "addFriend", { userID: "bob", remark: markupStatus.slice(0, 96) });
+  await cluster.act("alice", "addBlackList", { userIDs: ["mallory"] });
+  for (let number = 0; number < 60; number += 1) {
+    await cluster.act(`user-${String(number).padStart(3, "0")}`, "subscribeUserStatus", { userIDs: ["alice", "user-000", "user-001"] });
+  }
+  let turn = 0;
+  traffic = setInterval(() => {
+    turn += 1;
+    cluster.act(`user-00${turn % 2}`, "setSelfStatus", { customStatus: `turn ${turn}` }).catch((error) => { traffic.error = error; });
+  }, 150);
+  browser = await Chromium.open({ flags: ["--disable-lcd-text"] });
+  page = await openPage("/console");
+});
+
+// A failed test leaves no dialog behind, so the next one can reach the page.
+afterEach(() => page.evaluate(() => document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close())));
+
+after(async () => {
+  clearInterval(traffic);
+  await browser?.close();
+  served?.close();
+  await cluster?.stop();
+});
+
+test("Every asset has the strict content security policy, and together the assets are small", async () => {
+  const folder = new URL("../../Sources/Console/", import.meta.url);
+  let total = 0;
+  for (const name of await readdir(folder)) {
+    const path = name === "index.html" ? "/console" : `/console/${name}`;
+    const answer = await fetch(served.origin + path);
+    assert.equal(answer.status, 200, path);
+    const rules = new Set((answer.headers.get("content-security-policy") ?? "").split(";").map((rule) => rule.trim()));
+    for (const rule of [
+      "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'none'",
+      "base-uri 'none'", "frame-ancestors 'none'",
+    ]) assert.ok(rules.has(rule), `${path} lacks ${rule}`);
+    const length = (await answer.arrayBuffer()).byteLength;
+    assert.equal(length, (await stat(new URL(name, folder))).size, `${path} is not the file of Sources/Console`);
+    total += length;
+  }
+  assert.ok(total <= assetBytesMax, `${total} bytes`);
+  console.log(`# assets: ${total} bytes`);
+});
+
+test("The keyboard alone reaches the sign-in, and a refused token is answered with the detail and the code", async () => {
+  await page.until(() => document.activeElement?.id === "token");
+  await page.press("Tab", { shift: true });
+  assert.equal((await page.evaluate(focused)).text, "Skip to content");
+  await page.press("Tab");
+  assert.deepEqual(await page.evaluate(focused).then(({ id, hasOutline }) => ({ id, hasOutline })), { id: "token", hasOutline: true });
+  await page.press("Tab");
+  assert.equal((await page.evaluate(focused)).text, "Sign in");
+  await page.press("Tab", { shift: true });
+  await screenshots("login");
+  await page.type("no token");
+  await page.press("Enter");
+  await shows("#loginReason", "three parts");
+  await signIn(`${cluster.admin.slice(0, -4)}AAAA`);
+  await shows("#loginReason", "6014");
+  await signIn(token("alice"));
+  await shows("#loginReason", "(code 403)");
+});
+
+test("An admin token opens the page Cluster, and the browser stores it nowhere", async () => {
+  await signIn(cluster.admin);
+  await page.until(() => document.activeElement?.tagName === "H1" && document.activeElement.textContent === "Cluster");
+  const stored = await page.evaluate(async () => ({
+    local: localStorage.length, session: sessionStorage.length, cookie: document.cookie, field: document.getElementById("token").value,
+    databases: (await indexedDB.databases()).length, state: history.state, address: location.href,
+  }));
+  assert.deepEqual(stored, { local: 0, session: 0, cookie: "", field: "", databases: 0, state: null, address: `${served.origin}/console` });
+});
+
+test("Cluster shows each member once in the table and once in the ring, and the shares add up", async () => {
+  await page.until(() => document.querySelectorAll("tbody tr").length === 3 && document.querySelectorAll(".arc").length === 3);
+  const seen = await page.evaluate(() => ({
+    nodes: [...document.querySelectorAll("tbody th .id")].map((one) => one.textContent).sort(),
+    shares: [...document.querySelectorAll("tbody tr")].reduce((sum, row) => sum + parseFloat(row.children[5].textContent), 0),
+    label: document.querySelector(".ring svg").getAttribute("aria-label"), state: document.querySelector(".lead").innerText,
+    arcs: [...document.querySelectorAll("path.arc")].reduce((sum, arc) => sum + arc.getTotalLength(), 0),
+    titles: [...document.querySelectorAll(".arc title")].map((one) => one.textContent),
+  }));
+  assert.deepEqual(seen.nodes, ["a", "b", "c"]);
+  assert.ok(Math.abs(seen.shares - 100) < 0.05, `the shares add up to ${seen.shares}`);
+  assert.match(seen.label, /a 3\d\.\d\d %, b 3\d\.\d\d %, c 3\d\.\d\d %/);
+  assert.match(seen.state, /✓ Ready 3 members up\. Node a owns 3\d/);
+  assert.ok(seen.arcs > 0.95 * 2 * Math.PI * 70 && seen.arcs < 2 * Math.PI * 70, `the arcs have a length of ${seen.arcs}`);
+  const { members } = await cluster.call("clusterStatus");
+  for (const { node, slotsOwned } of members) {
+    assert.ok(seen.titles.some((title) => title.startsWith(`${node}: ${slotsOwned.toLocaleString("en-US")} slots`)), node);
+  }
+  const sessions = (await (await fetch(`http://${cluster.nodes[0].ops}/metrics`)).text()).match(/^rollcall_sessions (\d+)$/m)[1];
+  await page.until((wanted) => [...document.querySelectorAll(".facts div")].some((row) => row.innerText.replace(/\s+/g, " ") === `Sessions ${wanted}`), { values: [sessions] });
+  await shows(".facts", "Delay of the event loops");
+  await screenshots("cluster");
+});
+
+test("Live draws the samples of recentLoad, says them in words, and reads each second by keyboard", async () => {
+  await show("live");
+  await page.until(() => document.querySelectorAll(".chart").length === 5 && /push/.test(document.querySelector("[role=status]").textContent));
+  const { samples } = await page.evaluate(async (bearer) => (await fetch("/admin/v1/recentLoad", {
+    method: "POST", body: "{}", headers: { authorization: `Bearer ${bearer}` },
+  })).json(), cluster.admin);
+  assert.ok(samples.length > 1 && samples.at(-1).sessions > 0);
+  await page.until(() => [...document.querySelectorAll(".series0")].filter((line) => (line.getAttribute("d").match(/L/g) ?? []).length > 3).length >= 4, { seconds: 30 });
+  assert.match(await text(".lead"), /^Node a, last \d+ seconds?: [\d,]+ logins?, .* pushe?s?.* sessions? open, \d+ users? online\.$/);
+  await page.evaluate(() => document.querySelector(".plot").focus());
+  await page.press("ArrowLeft");
+  await page.press("ArrowLeft");
+  const first = await page.evaluate(() => ({ when: document.querySelector(".when").textContent, value: document.querySelector(".plot").ariaValueText }));
+  assert.match(first.when, /^\d\d:\d\d:\d\d$/);
+  assert.ok(first.value.startsWith(`${first.when}: Logins `), first.value);
+  await page.press("End");
+  await shows(".when", "now");
+  await press("Pause");
+  await press("Continue");
+  await screenshots("live");
+});
+
+test("Users lists who is online by pages, and shows markup in an ID and in a status as text", async () => {
+  await show("users");
+  await page.until(() => document.querySelectorAll("section:last-child tbody tr").length === 50);
+  await shows(".position", "1 to 50 of 6");
+  await screenshots("users-online");
+  await page.evaluate(() => document.querySelector('[aria-label="Next page: Users online in this app"]').focus());
+  await page.press("Enter");
+  await shows(".position", "51 to 6");
+  await page.evaluate(() => document.querySelector('[aria-label="Previous page: Users online in this app"]').click());
+  await shows(".position", "1 to 50 of 6");
+  await set("#userID", markupID);
+  await press("Show user");
+  await page.until(() => document.querySelector("#detailTitle") !== null);
+  assert.equal(await text("#detailTitle"), `User ${markupID}`);
+  await shows(".detail .facts", markupStatus);
+  await shows(".detail .scroll", `device of ${markupID}`);
+  assert.equal(await page.evaluate(() => window.owned ?? document.querySelectorAll("main img, main script, main b").length), 0);
+  await set("#userID", "alice");
+  await press("Show user");
+  await page.until(() => document.querySelector("#detailTitle")?.textContent === "User alice");
+  await shows(".detail", "in a meeting");
+  await page.until(() => document.querySelectorAll(".detail .pager").length === 3);
+  await shows(".detail", "1 to 3 of 3");
+  await page.until((name) => [...document.querySelectorAll(".detail button.link")].filter((one) => one.textContent === name).length === 1, { values: [markupID] });
+  await shows(".detail", "Follows\n3 of 3,000");
+  await shows(".detail", "mallory");
+  assert.equal(await page.evaluate(() => window.owned ?? document.querySelectorAll("main img, main script, main b").length), 0);
+  await screenshots("users");
+});
+
+test("Follow live shows a change within two seconds, and a bad user ID is answered with the code", async () => {
+  await page.click("#follow");
+  const began = Date.now();
+  await cluster.act("alice", "setSelfStatus", { customStatus: "<i>back</i> soon" });
+  await shows(".detail .changes", "<i>back</i> soon", { seconds: 4 });
+  assert.ok(Date.now() - began < 2_000 + (process.env.ROLLCALL_IS_SLOW ? 2_000 : 0), `${Date.now() - began} ms`);
+  await page.click("#follow");
+  await set("#userID", "x".repeat(80));
+  await press("Show user");
+  await shows(".problem", "7003");
+});
+
+test("Explain says in words why a blocked viewer sees OFFLINE", async () => {
+  await set("#viewer", "mallory");
+  await set("#target", "alice");
+  await press("Explain");
+  await shows(".explanation", "alice is ONLINE at its owner");
+  await shows(".explanation", "mallory is shown OFFLINE");
+  await shows(".explanation", "alice has blocked mallory since 20");
+  await shows(".explanation", "the viewer does not follow the target");
+  await set("#viewer", "user-000");
+  await press("Explain");
+  await shows(".explanation", "the viewer follows the target since 20");
+  await shows(".explanation", "the owner's version");
+});
+
+test("Apps shows each setting with its range and value, and an edit out of range is refused before the call", async () => {
+  await show("apps");
+  await page.until(() => document.querySelectorAll(".setting").length > 40);
+  const policy = await cluster.call("getAppPolicy");
+  assert.equal(await page.evaluate(() => document.querySelectorAll(".setting").length), Object.keys(policy.settings).length);
+  await shows('[data-name="friends.max"]', "1 to 10,000");
+  await shows('[data-name="rate.query"]', "1 to 10,000 calls in 1 to 3,600 s, or no limit");
+  await shows('[data-name="users.forgetAfter"]', "0, or 86,400 to 315,360,000");
+  await screenshots("apps");
+  await set('[data-name="friends.max"] input[type=number]', "10001");
+  await press("Review changes");
+  await page.until(() => document.querySelector('[data-name="friends.max"] input:invalid') === document.activeElement);
+  assert.equal(await page.evaluate(() => document.querySelector("dialog")), null);
+});
+
+test("Without /openapi.json the page Apps says so, and still shows the policy", async () => {
+  const other = await openPage("/console#apps");
+  await other.send("Fetch.enable", { patterns: [{ urlPattern: "*/openapi.json" }] });
+  other.on("Fetch.requestPaused", ({ requestId }) => other.send("Fetch.fulfillRequest", { requestId, responseCode: 404 }));
+  await signIn(cluster.admin, other);
+  await shows("#page .problem", "/openapi.json answered 404", { of: other });
+  await other.until(() => document.querySelectorAll(".setting").length > 40);
+  await shows('[data-name="friends.max"]', "The range is not known", { of: other });
+  await other.close();
+  await page.send("Page.bringToFront");
+});
+
+test("A changed setting is shown as a difference, and is the policy of every node after the confirmation", async () => {
+  await set('[data-name="friends.max"] input[type=number]', "2500");
+  await set('[data-name="liveness.timeoutByPlatform"] input[type=text]', "web=60, ios=120");
+  await set('[data-name="rate.chain"] select', "no");
+  await shows("#editCount", "3 edits");
+  await press("Review changes");
+  await page.until(() => document.querySelector("dialog[open]"));
+  const rows = await page.evaluate(() => [...document.querySelectorAll("dialog tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)));
+  assert.deepEqual(rows, [
+    ["rate.chain", "20 calls in 5 s", "no limit"], ["liveness.timeoutByPlatform", "none", "ios=120, web=60"], ["friends.max", "3000", "2500"],
+  ]);
+  await screenshots("apps-difference");
+  await press("Cancel");
+  await page.until(() => document.querySelector("dialog") === null);
+  assert.equal((await cluster.call("getAppPolicy")).settings["friends.max"], 3_000);
+  await press("Review changes");
+  await press("Apply 3 changes to default");
+  await shows(".result", "Applied.");
+  await shows(".result", "2500");
+  for (const node of cluster.nodes) {
+    const { settings } = await cluster.call("getAppPolicy", {}, node);
+    assert.deepEqual([settings["friends.max"], settings["rate.chain"], settings["liveness.timeoutByPlatform"]], [2_500, false, { web: 60, ios: 120 }]);
+  }
+});
+
+test("A policy that somebody else changed meanwhile is not overwritten", async () => {
+  await set('[data-name="friends.max"] input[type=number]', "2600");
+  await press("Review changes");
+  await page.until(() => document.querySelector("dialog[open]"));
+  await cluster.call("setAppPolicy", { settings: { "friends.max": 2_700 } });
+  await press("Apply 1 change to default");
+  await shows("dialog .problem", "Somebody else has changed this policy");
+  await press("Cancel");
+  await press("Discard edits");
+  await page.until(() => document.querySelector('[data-name="friends.max"] input').value === "2700");
+  assert.equal((await cluster.call("getAppPolicy")).settings["friends.max"], 2_700);
+});
+
+test("Another preset discards the overrides, and the result lists each value that changed", async () => {
+  await set("#preset", "tencent");
+  await press("Review changes");
+  await shows("dialog", "discards all overrides");
+  await press("Apply 1 change to default");
+  await shows(".result", "subscription.maxPerSubscriber");
+  assert.equal((await cluster.call("getAppPolicy")).preset, "tencent");
+  await cluster.call("setAppPolicy", { preset: "rollcall" });
+});
+
+test("A kick names the user in its button, holds the focus in the dialog, and ends the user's sessions", async () => {
+  const session = await cluster.logIn("eve", { node: cluster.nodes[1] });
+  await show("actions");
+  await set("#kickUser", "eve");
+  await set("#kickReason", "tested");
+  await page.press("Enter");
+  await page.until(() => document.querySelector("dialog[open]"));
+  assert.equal((await page.evaluate(focused)).text, "Cancel");
+  await screenshots("actions-kick");
+  await page.press("Tab");
+  assert.deepEqual(await page.evaluate(focused).then(({ text: name, hasOutline }) => ({ name, hasOutline })), { name: "Kick eve", hasOutline: true });
+  for (let times = 0; times < 4; times += 1) {
+    await page.press("Tab");
+    const { tag, isInDialog } = await page.evaluate(focused);
+    assert.ok(isInDialog || tag === "BODY", `the focus leaves the dialog to ${tag}`);
+  }
+  await page.press("Escape");
+  await page.until(() => document.querySelector("dialog") === null);
+  assert.equal((await page.evaluate(focused)).id, "kickReason");
+  assert.equal(session.hasEnded, false);
+  await page.press("Enter");
+  await press("Kick eve");
+  await shows(".changes", "Kicked eve.");
+  await until(() => session.hasEnded, { what: "the session of eve has ended" });
+  assert.match(session.text, /event: onKickedOffline\r?\n(?:.*\r?\n)?data: {"reason":"tested"}/);
+});
+
+test("Tab reaches every control of the page Actions in order, and shows each with an outline", async () => {
+  await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
+  const expected = await page.evaluate(() => [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")]
+    .filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.id || one.textContent.trim()));
+  await page.evaluate(() => document.querySelector(".skip").focus());
+  await page.press("Tab"); // From here on the browser shows the focus: a key moved it.
+  await page.press("Tab", { shift: true });
+  const reached = [];
+  for (let times = 0; times < expected.length; times += 1) {
+    const { id, text: name, hasOutline } = await page.evaluate(focused);
+    assert.ok(hasOutline, `${id || name} has no outline`);
+    reached.push(id || name);
+    await page.press("Tab");
+  }
+  assert.deepEqual(reached, expected);
+});
+
+test("The skip link moves the focus to the content and keeps the page", async () => {
+  await page.evaluate(() => document.querySelector(".skip").focus());
+  await page.press("Enter");
+  await page.until(() => document.activeElement.id === "main" && location.hash === "#actions");
+});
+
+test("A killed member is offered to be forgotten, and is no member of any node after the confirmation", async () => {
+  await cluster.kill("c");
+  await until(async () => (await cluster.call("clusterStatus")).members.find(({ node }) => node === "c")?.state === "dead", { seconds: 30, what: "c is dead" });
+  await show("cluster");
+  await shows(".lead", "1 dead");
+  await show("actions");
+  await page.until(() => document.querySelector("#forgetMember")?.value === "c");
+  await press("Forget…");
+  await shows("dialog", "Do not forget a node that will return");
+  await press("Forget c");
+  await shows(".changes", "Removed c from the cluster.");
+  for (const node of cluster.nodes.slice(0, 2)) {
+    const isDead = async () => (await cluster.call("clusterStatus", {}, node)).members.some((member) => member.node === "c" && member.state === "dead");
+    await until(async () => !await isDead(), { what: `${node.name} has no dead member c` });
+  }
+});
+
+test("A drain asks first, and leaves the node not ready and without slots", async () => {
+  await press("Drain this node…");
+  await shows("dialog", "Only a restart ends the drain");
+  await press("Drain node a");
+  await shows(".changes", "Node a is draining");
+  await until(async () => (await cluster.call("clusterStatus")).members.find(({ node }) => node === "a").slotsOwned === 0, { what: "a owns no slots" });
+  await screenshots("actions");
+  await show("cluster");
+  await shows(".lead", "Not ready: draining");
+});
+
+test("At 360 px no page scrolls sideways", async () => {
+  await size(360, 740);
+  for (const name of pages) {
+    await show(name);
+    if (name === "users") {
+      await set("#userID", "alice");
+      await press("Show user");
+      await shows(".detail", "of 3\n");
+    }
+    await page.until((wanted) => wanted !== "apps" || document.querySelectorAll(".setting").length > 40, { values: [name] });
+    assert.deepEqual(await page.evaluate(tooWide), [], name);
+  }
+  if (process.env.SCREENSHOTS) await writeFile(join(process.env.SCREENSHOTS, "console-narrow.png"), withPalette(await page.screenshot()));
+  await size(1280, 900);
+});
+
+test("Every control has a name for a screen reader, and every page has its landmarks and one main heading", async () => {
+  const named = new Set(["button", "link", "textbox", "searchbox", "combobox", "checkbox", "spinbutton", "slider", "region", "image", "table"]);
+  for (const name of pages) {
+    await show(name);
+    await page.until((wanted) => wanted !== "apps" || document.querySelectorAll(".setting").length > 40, { values: [name] });
+    const { nodes } = await page.send("Accessibility.getFullAXTree");
+    const seen = nodes.filter((node) => !node.ignored);
+    assert.deepEqual(seen.filter((node) => named.has(node.role?.value) && !node.name?.value).map((node) => node.role.value), [], name);
+    for (const role of ["banner", "navigation", "main", "contentinfo"]) {
+      assert.equal(seen.filter((node) => node.role?.value === role).length, 1, `${role} of ${name}`);
+    }
+    assert.equal(await page.evaluate(() => [...document.querySelectorAll("h1")].filter((one) => one.checkVisibility()).length), 1, name);
+  }
+});
+
+test("An operation that the node does not have is named, and the page stays usable", async () => {
+  await page.send("Fetch.enable", { patterns: [{ urlPattern: "*/admin/v1/recentLoad" }] });
+  const refuse = ({ requestId }) => page.send("Fetch.fulfillRequest", {
+    requestId, responseCode: 404, body: Buffer.from(`{"code":404,"status":404,"detail":"no such operation"}`).toString("base64"),
+  });
+  page.on("Fetch.requestPaused", refuse);
+  await show("live");
+  await shows("#page .problem", "This node does not know recentLoad.");
+  page.off("Fetch.requestPaused", refuse);
+  await page.send("Fetch.disable");
+  await page.until(() => document.querySelector("#page .problem").textContent === "");
+});
+
+test("A node that cannot be reached is reported, and its figures return without a reload", async () => {
+  await show("cluster");
+  const network = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+  await page.send("Network.emulateNetworkConditions", { ...network, offline: true });
+  await shows("#page .problem", "The node cannot be reached.");
+  await shows("#freshness", "No new figures since");
+  await page.send("Network.emulateNetworkConditions", { ...network, offline: false });
+  await page.until(() => document.querySelector("#page .problem").textContent === "", { seconds: 20 });
+  await shows("#freshness", "Node a answered at");
+});
+
+test("A token that expires leads to the sign-in, and a new one back to the same page with its contents", async () => {
+  await press("Sign out");
+  await signIn(token("operator", { isAdmin: true, seconds: 6 }));
+  await page.until(() => document.activeElement?.tagName === "H1");
+  await show("actions");
+  await set("#kickUser", "somebody");
+  await page.until(() => document.activeElement?.id === "token", { seconds: 20, what: "the sign-in appears" });
+  assert.match(await text("#loginReason"), /expired|refuses the token/);
+  assert.equal(await page.evaluate(() => document.getElementById("page").checkVisibility()), false);
+  await signIn(cluster.admin);
+  await page.until(() => document.querySelector("#kickUser")?.checkVisibility());
+  assert.deepEqual(await page.evaluate(() => [location.hash, document.querySelector("#kickUser").value]), ["#actions", "somebody"]);
+  await press("Sign out");
+  await signIn(cluster.admin);
+  await page.until(() => document.querySelector("#kickUser")?.checkVisibility());
+  assert.equal(await page.evaluate(() => document.querySelector("#kickUser").value), "", "Sign out forgets what the pages show");
+});
+
+test("The browser reports no violation of the policy, no error of a script and no request to another origin", async () => {
+  assert.deepEqual(violations, []);
+  assert.deepEqual(faults, []);
+  assert.deepEqual(requests.filter((url) => !url.startsWith(`${served.origin}/`) && !url.startsWith("data:")), []);
+  assert.ok(requests.length > 50, `the test saw ${requests.length} requests`);
+  assert.equal(requests.filter((url) => url.includes("eyJ")).length, 0, "a token is in a URL");
+  assert.equal(traffic.error, undefined);
+});
+
+test("Every text has a contrast of at least 4.5:1 in both themes, and the screenshots are small", () => {
+  assert.deepEqual(lowContrasts, []);
+  assert.deepEqual(largeScreenshots, []);
+  assert.equal(contrastChecks, 18, "the sign-in, each page, and two dialogs, in both themes");
+});
+
+test("A planted inline style and a planted error of a script are reported, so the tests above can fail", async () => {
+  await page.evaluate(() => {
+    document.body.setAttribute("style", "color: red");
+    setTimeout(() => { throw new Error("planted"); });
+  });
+  await until(() => violations.length > 0 && faults.some((fault) => fault.includes("planted")), { what: "a violation and an error" });
+});
