@@ -61,6 +61,8 @@ let package = Package(
         ),
         // Swift has no compile-time values; C has.
         .target(name: "CBuild", cSettings: [.define("BUILD_COMMIT", to: "\"\(commit)\"")]),
+        // The client and the console, which a node serves: C has #embed.
+        .target(name: "CAssets"),
         .target(name: "PresenceWire", swiftSettings: strict),
         .target(
             name: "PresenceCore",
@@ -85,7 +87,7 @@ let package = Package(
         .target(
             name: "PresenceNode",
             dependencies: [
-                "PresenceWire", "PresenceCore", "HTTP2", "CSQLite",
+                "PresenceWire", "PresenceCore", "HTTP2", "CSQLite", "CAssets",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -107,6 +107,15 @@ extension WireWriter {
                 writer.tag(explanation.part.rawValue)
                 writer.text(String(decoding: explanation.json, as: UTF8.self))
             }
+        case .sessions(let records, let users, let sessions, let asOf):
+            self.answer(.userStatusList(records, users: users, asOf: asOf))
+            message(.answer(id: 0, .sessions(users.map { sessions[$0] ?? [] })))
+        case .onlineUsers(let users, let total):
+            tag(32)
+            message(.answer(id: 0, .onlineUsers(users, total: UInt64(total))))
+        case .ticket(let ticket):
+            tag(30)
+            text(ticket)
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))

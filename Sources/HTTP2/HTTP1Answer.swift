@@ -9,6 +9,7 @@ struct HTTP1AnswerForm {
     var isKeptAlive = true
     /// The request was refused before it was complete.
     var isRefused = false
+    var origin = OriginTable.Number.absent
 }
 
 extension ByteBuffer {
@@ -22,7 +23,7 @@ extension ByteBuffer {
     }
 
     /// Writes the head of an answer.
-    mutating func write(_ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
+    mutating func write(_ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable) {
         writeStart(answer.status, form, date)
         if answer.status != 204 {
             writeStaticString("\r\ncontent-type: ")
@@ -39,17 +40,40 @@ extension ByteBuffer {
             writeStaticString(allow)
         }
         if answer.status == 401 { writeStaticString("\r\nwww-authenticate: Bearer") }
+        for field in answer.fields {
+            writeStaticString("\r\n")
+            writeStaticString(field.name)
+            writeStaticString(": ")
+            writeBytes(field.value)
+        }
+        write(origins, answer.isPublic ? .any : form.origin)
         writeEnd(form)
     }
 
-    /// Writes the head of an event stream, which is a connection's last answer.
+    /// Writes the head of an answer without a known end, such as an event stream. It is the connection's last answer.
     ///
     /// A client of HTTP/1.0 does not support chunks, and reads to the end of the connection.
-    mutating func writeEventStreamHead(_ form: HTTP1AnswerForm, _ date: HTTPDate) {
+    mutating func writeStreamHead(
+        of contentType: HTTPResponse.ContentType, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable
+    ) {
         writeStart(200, form, date)
-        writeStaticString("\r\ncontent-type: text/event-stream\r\ncache-control: no-store")
+        writeStaticString("\r\ncontent-type: ")
+        writeStaticString(contentType.name)
+        // By the last field nginx passes each event on at once.
+        writeStaticString("\r\ncache-control: no-store, no-transform\r\nx-accel-buffering: no")
+        write(origins, form.origin)
         if form.minorVersion > 0 { writeStaticString("\r\ntransfer-encoding: chunked") }
         writeStaticString("\r\nconnection: close\r\n\r\n")
+    }
+
+    /// Writes the fields by which a page of an allowed origin may read the answer.
+    private mutating func write(_ origins: OriginTable, _ number: OriginTable.Number) {
+        origins.withValue(of: number) { origin in
+            guard let origin else { return }
+            writeStaticString("\r\naccess-control-allow-origin: ")
+            writeBytes(origin)
+            writeStaticString("\r\naccess-control-expose-headers: Retry-After\r\nvary: Origin")
+        }
     }
 
     private mutating func writeEnd(_ form: HTTP1AnswerForm) {
@@ -78,6 +102,7 @@ extension ByteBuffer {
         switch status {
         case 200: " OK"
         case 204: " No Content"
+        case 307: " Temporary Redirect"
         case 400: " Bad Request"
         case 401: " Unauthorized"
         case 403: " Forbidden"

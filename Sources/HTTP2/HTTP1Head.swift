@@ -39,6 +39,8 @@ struct HTTP1Head {
     var isPathLeftOut = false
     var authorization = 0..<0
     var lastEventID = 0..<0
+    /// nil without the field.
+    var origin: Range<Int>?
     /// The length of the body; 0 when ``isChunked``.
     var contentLength = 0
     var isChunked = false
@@ -110,7 +112,7 @@ struct HTTP1HeadParser {
         let method = bytes.part(line.lowerBound..<methodEnd)
         let isConnect = method.equals("CONNECT")
         head.isHEAD = method.equals("HEAD")
-        head.method = method.equals("POST") ? .post : method.equals("GET") ? .get : .other
+        head.method = method.equals("POST") ? .post : method.equals("GET") ? .get : method.equals("OPTIONS") ? .options : .other
         if isConnect { isCloseAsked = true }
         let target = bytes.part(methodEnd + 1..<targetEnd)
         guard !target.isEmpty, target.allSatisfy({ $0 > Self.space && $0 != 0x7F }) else {
@@ -164,6 +166,7 @@ struct HTTP1HeadParser {
             }
         case 6 where nameBytes.equalsIgnoringCase("expect"):
             if valueBytes.equalsIgnoringCase("100-continue") { head.expectsContinue = true }
+        case 6 where nameBytes.equalsIgnoringCase("origin"): if head.origin == nil { head.origin = value }
         case 10 where nameBytes.equalsIgnoringCase("connection"): parseConnection(value, in: bytes)
         case 13 where nameBytes.equalsIgnoringCase("authorization"):
             guard !hasAuthorization else { throw HTTP1Refusal(400, "there must be at most one Authorization field") }

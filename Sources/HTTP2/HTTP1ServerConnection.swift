@@ -277,6 +277,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         hasRequested = true
         number &+= 1
         form = HTTP1AnswerForm(minorVersion: head.minorVersion, isHEAD: head.isHEAD, isKeptAlive: head.isKeptAlive)
+        form.origin = origin(in: head)
         phase = .body
         let isBodyHere = !head.isChunked && received.readableBytes >= head.bytesCount + head.contentLength
         if !isBodyHere { phaseBeganAt = .now() }
@@ -289,6 +290,12 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         }
     }
 
+    /// The origin in a head that begins with the first received byte.
+    private func origin(in head: HTTP1Head) -> OriginTable.Number {
+        guard let range = head.origin else { return .absent }
+        return received.withUnsafeReadableBytes { server.origins.number(of: $0.bindMemory(to: UInt8.self).part(range)) }
+    }
+
     private func deliver(_ bytes: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) {
         phase = .answering
         phaseBeganAt = .now()
@@ -298,7 +305,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             let request = HTTPRequest(
                 stream: stream, method: head.method, target: head.isPathLeftOut ? path : bytes.part(head.target),
                 authorization: bytes.part(head.authorization), lastEventID: bytes.part(head.lastEventID),
-                body: body.bindMemory(to: UInt8.self), refusedStatus: nil)
+                body: body.bindMemory(to: UInt8.self), origin: form.origin.public, refusedStatus: nil)
             server.delegate?.requestReceived(request, on: self)
         }
     }
@@ -306,14 +313,17 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     /// Refuses a request that is not complete. The rest of it is dropped, and the connection ends.
     private func refuse(_ refusal: HTTP1Refusal) {
         server.delegate?.violated(refusal.violation)
-        if case .head = phase { number &+= 1 }
+        if case .head = phase {
+            number &+= 1
+            form.origin = origin(in: parser.head)
+        }
         phase = .answering
         form.isRefused = true
         form.isKeptAlive = false
         let empty = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
         let request = HTTPRequest(
             stream: stream, method: .other, target: empty, authorization: empty, lastEventID: empty, body: empty,
-            refusedStatus: refusal.status, refusedReason: refusal.reason)
+            origin: form.origin.public, refusedStatus: refusal.status, refusedReason: refusal.reason)
         server.delegate?.requestReceived(request, on: self)
     }
 
@@ -413,7 +423,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private func writeHead(_ answer: HTTPAnswerHead) {
         if server.isLeaving || (isInputClosed && received.readableBytes == 0) { form.isKeptAlive = false }
         outgoing.reserveCapacity(minimumWritableBytes: 256 + min(answer.bodyBytesCount, Self.readBytesMax))
-        outgoing.write(answer, form, server.date)
+        outgoing.write(answer, form, server.date, server.origins)
     }
 
     private func answered() {
@@ -448,12 +458,12 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if !isWorking { readOn() }
     }
 
-    override func openEventStream(_ stream: StreamID, token: UInt32) {
+    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
         guard isAnswering(stream) else { return }
         phase = .streaming(token: token)
         received = ByteBuffer()
         setUnsent(0)
-        outgoing.writeEventStreamHead(form, server.date)
+        outgoing.writeStreamHead(of: contentType, form, server.date, server.origins)
         markDirty()
     }
 

@@ -24,6 +24,7 @@ enum HTTP2Headers {
         switch status {
         case 200: field(":status", "200")
         case 204: field(":status", "204")
+        case 307: field(":status", "307")
         case 400: field(":status", "400")
         case 401: field(":status", "401")
         case 403: field(":status", "403")

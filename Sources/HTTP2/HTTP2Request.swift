@@ -35,27 +35,73 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension HTTP2Headers {
-    /// Calls `body` with the head of an event stream.
-    static func withEventStreamFields(_ date: HTTPDate, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
-        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 4) { fields in
+    /// Calls `body` with the head of an answer without an end, such as an event stream.
+    ///
+    /// - Parameter origin: the page's origin that may read the stream; nil for none.
+    static func withStreamFields(
+        _ contentType: HTTPResponse.ContentType, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+    ) {
+        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 8) { fields in
             fields[0] = status(200)
-            fields[1] = field("content-type", "text/event-stream")
-            fields[2] = field("cache-control", "no-store")
-            fields[3] = field(date)
-            body(UnsafeBufferPointer(fields))
+            fields[1] = field("content-type", contentType.name)
+            fields[2] = field("cache-control", "no-store, no-transform")
+            // nginx then passes each event on at once.
+            fields[3] = field("x-accel-buffering", "no")
+            fields[4] = field(date)
+            var count = 5
+            append(origin, to: fields, &count)
+            body(UnsafeBufferPointer(rebasing: fields[..<count]))
         }
     }
 
+    /// Appends the fields by which a page of an allowed origin may read an answer.
+    private static func append(
+        _ origin: UnsafeBufferPointer<UInt8>?, to fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: inout Int
+    ) {
+        guard let origin else { return }
+        fields[count] = field("access-control-allow-origin", copying: origin)
+        fields[count + 1] = field("access-control-expose-headers", "Retry-After")
+        fields[count + 2] = field("vary", "Origin")
+        count += 3
+    }
+
     /// Calls `body` with the fields of an answer, which are on the stack.
-    static func withFields(of answer: HTTPAnswerHead, _ date: HTTPDate, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
+    ///
+    /// - Parameter origin: the page's origin that may read the answer; nil for none.
+    static func withFields(
+        of answer: HTTPAnswerHead, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+    ) {
+        guard answer.fields.isEmpty else {
+            // The values stand one after the other, so that one pointer is enough.
+            return answer.fields.flatMap(\.value).withUnsafeBufferPointer { values in withFields(of: answer, values, date, origin, body) }
+        }
+        withFields(of: answer, UnsafeBufferPointer(start: nil, count: 0), date, origin, body)
+    }
+
+    private static func withFields(
+        of answer: HTTPAnswerHead, _ values: UnsafeBufferPointer<UInt8>, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+    ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 7) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 10 + answer.fields.count) { fields in
                     fields[0] = status(answer.status)
-                    fields[1] = field("content-type", answer.contentType.name)
-                    fields[2] = field("content-length", copying: length)
-                    fields[3] = field(date)
-                    var count = 4
+                    fields[1] = field(date)
+                    var count = 2
+                    if answer.status != 204 {  // RFC 9110 §8.6
+                        fields[2] = field("content-type", answer.contentType.name)
+                        fields[3] = field("content-length", copying: length)
+                        count = 4
+                    }
+                    append(origin, to: fields, &count)
+                    var start = 0
+                    for extra in answer.fields {
+                        fields[count] = field(extra.name, copying: UnsafeBufferPointer(rebasing: values[start..<start + extra.value.count]))
+                        start += extra.value.count
+                        count += 1
+                    }
                     if answer.retryAfter != nil {
                         fields[count] = field("retry-after", copying: seconds)
                         count += 1

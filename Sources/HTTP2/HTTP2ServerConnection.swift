@@ -372,14 +372,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
-        HTTP2Headers.withFields(of: head, server.date) { session.respond(slot, $0) }
+        server.origins.withValue(of: head.isPublic ? .any : session.streams[slot].origin) { origin in
+            HTTP2Headers.withFields(of: head, server.date, origin) { session.respond(slot, $0) }
+        }
         markDirty()
     }
 
-    override func openEventStream(_ stream: StreamID, token: UInt32) {
+    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         session.streams[slot].token = token
-        HTTP2Headers.withEventStreamFields(server.date) { session.openEvents(slot, $0) }
+        server.origins.withValue(of: session.streams[slot].origin) { origin in
+            HTTP2Headers.withStreamFields(contentType, server.date, origin) { session.openEvents(slot, $0) }
+        }
         session.streams[slot].slim()
         markDirty()
     }
@@ -408,7 +412,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func countReset() { resetsCount += 1 }
 
     override func setLimits(_ limits: HTTPLimits) {
-        let limits = SharedLimits(limits)
+        let limits = SharedLimits(limits, origins: server.origins)
         (limits.heldBytes, session.sharedLimits.heldBytes) = (session.heldBytes, session.sharedLimits.heldBytes - session.heldBytes)
         session.sharedLimits = limits
     }

@@ -473,7 +473,7 @@ extension HTTP2Session {
         if isTrailer {
             streams[slot].count(name: name, value: value, limits: limits)
         } else {
-            let keptBytes = streams[slot].receive(name: name, value: value, limits: limits)
+            let keptBytes = streams[slot].receive(name: name, value: value, limits: limits, origins: sharedLimits.origins)
             if keptBytes > 0 { buffer(keptBytes) }
         }
         guard streams[slot].isHeadFarTooLarge(limits) else { return true }

@@ -73,7 +73,14 @@ struct HTTP2Stream {
     }
 
     /// The request methods that this server tells apart. The answer to HEAD has no body (RFC 9110 §9.3.2).
-    enum Method: Equatable { case get, head, post, other }
+    enum Method: Equatable { case get, head, post, options, other }
+
+    /// The small values of a request's head.
+    struct Sender {
+        var method = Method.other
+        /// The origin of the web page that has sent the request.
+        var origin = OriginTable.Number.absent
+    }
 
     /// A header field's value as offsets into ``HTTP2Stream/head``.
     struct Field {
@@ -89,7 +96,7 @@ struct HTTP2Stream {
     private(set) var phase = Phase.receiving
     private(set) var closure = Closure.open
     private(set) var excess = Excess.none
-    private(set) var method = Method.other
+    private var sender = Sender()
     /// The peer has sent END_STREAM.
     private(set) var isRequestComplete = false
     /// The slot is in its session's list of streams with something to send.
@@ -133,7 +140,7 @@ struct HTTP2Stream {
         phase = .receiving
         closure = .open
         excess = .none
-        method = .other
+        sender = Sender()
         isRequestComplete = false
         target = Field()
         authorization = Field()
@@ -223,6 +230,9 @@ struct HTTP2Stream {
     }
 
     // MARK: Questions
+
+    var method: Method { sender.method }
+    var origin: OriginTable.Number { sender.origin }
 
     var isClosed: Bool { closure == .closed }
 
@@ -321,14 +331,21 @@ struct HTTP2Stream {
     }
 
     /// Takes one field of a request's head. Of repeated fields that the application reads, it keeps the first. Returns the bytes kept.
-    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) -> Int {
+    mutating func receive(
+        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits, origins: OriginTable
+    ) -> Int {
         count(name: name, value: value, limits: limits)
         guard !hasTooLargeHead else { return 0 }
         let keptBytes = head.count
         switch name.count {
         case 5 where name.equals(":path"): target = target.end == 0 ? keep(value) : target
         case 7 where name.equals(":method"):
-            method = value.equals("POST") ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : .other
+            sender.method =
+                value.equals("POST")
+                ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : value.equals("OPTIONS") ? .options : .other
+        case 6 where name.equals("origin"):
+            if sender.origin == .absent { sender.origin = origins.number(of: value) }
+            return 0
         case 13 where name.equals("authorization"): authorization = authorization.end == 0 ? keep(value) : authorization
         case 13 where name.equals("last-event-id"): lastEventID = lastEventID.end == 0 ? keep(value) : lastEventID
         default: return 0
@@ -358,7 +375,7 @@ struct HTTP2Stream {
     ) -> HTTPRequest {
         HTTPRequest(
             stream: id, method: method.public, target: target.value(in: head), authorization: authorization.value(in: head),
-            lastEventID: lastEventID.value(in: head), body: body, refusedStatus: refused)
+            lastEventID: lastEventID.value(in: head), body: body, origin: origin.public, refusedStatus: refused)
     }
 
     mutating func takeHead() -> [UInt8] {
@@ -521,6 +538,7 @@ extension HTTP2Stream.Method {
         switch self {
         case .get: .get
         case .post: .post
+        case .options: .options
         case .head, .other: .other
         }
     }

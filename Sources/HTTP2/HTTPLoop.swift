@@ -38,13 +38,18 @@ public final class HTTPLoop {
     /// The `Date` of this loop's answers.
     let date = HTTPDate()
 
-    public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
+    /// - Parameter origins: the origins of web pages that may call this server.
+    public init(
+        eventLoop: any EventLoop, limits: HTTPLimits, origins: AllowedOrigins = AllowedOrigins(), delegate: (any HTTPServerDelegate)?
+    ) {
         self.eventLoop = eventLoop
-        sharedLimits = SharedLimits(limits)
+        sharedLimits = SharedLimits(limits, origins: OriginTable(origins))
         self.delegate = delegate
     }
 
     public var limits: HTTPLimits { sharedLimits.limits }
+
+    var origins: OriginTable { sharedLimits.origins }
 
     /// The number of open connections.
     public var connectionsCount: Int { connections.count }

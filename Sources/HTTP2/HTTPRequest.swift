@@ -1,7 +1,14 @@
 /// A request. Its bytes are valid only inside ``HTTPServerDelegate/requestReceived(_:on:)``.
 public struct HTTPRequest {
     /// The methods that the application tells apart.
-    public enum Method: Sendable { case get, post, other }
+    public enum Method: Sendable { case get, post, options, other }
+
+    /// Whether a page of the request's origin may read the answer.
+    public enum Origin: Sendable {
+        /// The request has no `Origin` field.
+        case absent
+        case refused, allowed
+    }
 
     public let stream: StreamID
     public let method: Method
@@ -12,6 +19,8 @@ public struct HTTPRequest {
     /// The value of the field `last-event-id`; empty when there is none.
     public let lastEventID: UnsafeBufferPointer<UInt8>
     public let body: UnsafeBufferPointer<UInt8>
+    /// The web page that has sent the request.
+    public let origin: Origin
     /// The status with which a request that has broken a limit must be answered.
     public let refusedStatus: Int?
     /// The mistake and the correct form, for a refused request.

@@ -3,7 +3,7 @@ import NIOCore
 /// An answer with a body.
 public struct HTTPResponse {
     /// The kind of the body.
-    public enum ContentType: Sendable { case json, problem, text, html, octets, metrics }
+    public enum ContentType: Sendable { case json, problem, ndjson, eventStream, text, html, css, javaScript, octets, metrics }
 
     public var status: Int
     public var contentType: ContentType
@@ -12,20 +12,53 @@ public struct HTTPResponse {
     public var retryAfter: Int?
     /// The field `Allow`.
     public var allow: StaticString?
+    /// Further fields, for answers that are rare.
+    public var fields: [HTTPField]
+    /// Whether pages of every origin may read the answer, because everybody may.
+    public var isPublic: Bool
 
-    public init(status: Int, contentType: ContentType, body: ByteBuffer, retryAfter: Int? = nil, allow: StaticString? = nil) {
+    public init(
+        status: Int, contentType: ContentType, body: ByteBuffer, retryAfter: Int? = nil, allow: StaticString? = nil,
+        fields: [HTTPField] = [], isPublic: Bool = false
+    ) {
         self.status = status
         self.contentType = contentType
         self.body = body
         self.retryAfter = retryAfter
         self.allow = allow
+        self.fields = fields
+        self.isPublic = isPublic
+    }
+
+    /// The answer to a CORS preflight: 204, and what pages of an allowed origin may send.
+    public static func preflight(_ origin: HTTPRequest.Origin) -> HTTPResponse {
+        HTTPResponse(status: 204, contentType: .text, body: ByteBuffer(), fields: origin == .allowed ? preflightFields : [])
+    }
+
+    private static let preflightFields = [
+        HTTPField("access-control-allow-methods", "GET, POST"),
+        HTTPField("access-control-allow-headers", "Authorization, Content-Type, Last-Event-ID"),
+        HTTPField("access-control-max-age", "600"),
+    ]
+}
+
+/// A header field of an answer. The name is in lower case.
+public struct HTTPField: Sendable {
+    let name: StaticString
+    let value: [UInt8]
+
+    /// - Parameter value: visible ASCII and spaces.
+    public init(_ name: StaticString, _ value: String) {
+        self.name = name
+        self.value = Array(value.utf8)
     }
 }
 
 extension HTTPResponse {
     var head: HTTPAnswerHead {
         HTTPAnswerHead(
-            status: status, contentType: contentType, bodyBytesCount: body.readableBytes, retryAfter: retryAfter, allow: allow)
+            status: status, contentType: contentType, bodyBytesCount: body.readableBytes, retryAfter: retryAfter, allow: allow,
+            fields: fields, isPublic: isPublic)
     }
 }
 
@@ -36,6 +69,8 @@ struct HTTPAnswerHead {
     var bodyBytesCount: Int
     var retryAfter: Int?
     var allow: StaticString?
+    var fields: [HTTPField] = []
+    var isPublic = false
 }
 
 extension HTTPResponse.ContentType {
@@ -43,6 +78,10 @@ extension HTTPResponse.ContentType {
         switch self {
         case .json: "application/json"
         case .problem: "application/problem+json"
+        case .ndjson: "application/x-ndjson"
+        case .eventStream: "text/event-stream"
+        case .css: "text/css; charset=utf-8"
+        case .javaScript: "text/javascript; charset=utf-8"
         case .text: "text/plain; charset=utf-8"
         case .html: "text/html; charset=utf-8"
         case .octets: "application/octet-stream"

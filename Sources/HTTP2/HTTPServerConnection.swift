@@ -81,7 +81,12 @@ open class HTTPServerConnection: UnorderedListElement {
     }
 
     /// Answers a request with 200 and an endless `text/event-stream`. `token` identifies the stream in the delegate's calls.
-    open func openEventStream(_ stream: StreamID, token: UInt32) { preconditionFailure("to be overridden") }
+    public func openEventStream(_ stream: StreamID, token: UInt32) { openStream(stream, of: .eventStream, token: token) }
+
+    /// Answers a request with 200 and a body without a known end, as ``openEventStream(_:token:)``.
+    open func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
+        preconditionFailure("to be overridden")
+    }
 
     /// Queues an event. Returns true when the stream's queue is full.
     ///

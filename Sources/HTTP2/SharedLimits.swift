@@ -1,11 +1,14 @@
 /// The limits that the connections of an event loop share, and the bytes that they hold together. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
+    /// The web origins that a server allows.
+    let origins: OriginTable
     /// ``heldBytes`` and ``decodedBytes``.
     private let counts: UnsafeMutablePointer<Int>
 
-    init(_ limits: HTTPLimits) {
+    init(_ limits: HTTPLimits, origins: OriginTable = OriginTable(AllowedOrigins())) {
         self.limits = limits
+        self.origins = origins
         counts = .allocate(capacity: 2)
         counts.initialize(repeating: 0, count: 2)
     }

@@ -24,7 +24,8 @@ package final class InProcessNode {
             tls: nil,
             gatewaysCount: 1, settings: CoreSettings(), eventLoop: eventLoop, store: store, logger: logger)
         gateway = GatewayLoop(
-            index: 0, eventLoop: eventLoop, limits: limits, settings: GatewaySettings(), authenticator: authenticator,
+            index: 0, eventLoop: eventLoop, limits: limits, origins: AllowedOrigins(), settings: GatewaySettings(),
+            authenticator: authenticator,
             logins: LoginRates(perUserMax: NodeConfiguration().loginsPerUserMax, perAddressMax: NodeConfiguration().loginsPerAddressMax),
             shell: shell)
         try shell.start([gateway])

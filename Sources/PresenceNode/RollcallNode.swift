@@ -103,7 +103,8 @@ public final class RollcallNode: @unchecked Sendable {
         let logins = LoginRates(perUserMax: configuration.loginsPerUserMax, perAddressMax: configuration.loginsPerAddressMax)
         let gateways = loops.enumerated().map { [shell] index, loop in
             GatewayLoop(
-                index: index, eventLoop: loop, limits: limits, settings: configuration.gateway, authenticator: authenticator,
+                index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
+                authenticator: authenticator,
                 logins: logins,
                 shell: shell)
         }
@@ -150,6 +151,7 @@ public final class RollcallNode: @unchecked Sendable {
                 configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients, limits: connectionLimits)
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
+            sampleLoad()
         } catch {
             await parts.server.stopListening()
             try await core.submit { [shell] in
@@ -301,6 +303,19 @@ public final class RollcallNode: @unchecked Sendable {
                 operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections, connections: ports,
                 loginsRefused: logins.refusedCounts
             ).text
+        }
+    }
+
+    /// Reads the load of this node each second, for the console.
+    private func sampleLoad() {
+        let (shell, gateways, eventLoop) = (shell, gateways, opsHTTP.eventLoop)
+        nonisolated(unsafe) let admin = admin
+        eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: RecentLoad.interval) { _ in
+            let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
+            let node = shell.eventLoop.submit { shell.node.statistics }
+            return EventLoopFuture.whenAllSucceed(snapshots, on: eventLoop).and(node).map { counters, node in
+                admin.add(LoadReading(node, counters), at: Clock.now().wall)
+            }
         }
     }
 

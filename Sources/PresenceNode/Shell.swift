@@ -188,11 +188,13 @@ final class Shell: @unchecked Sendable {
     }
 
     /// Performs a call of an operator, and answers it on this loop.
-    func perform(_ call: Call, caller: UserID, then body: @escaping (CallAnswer) -> Void) {
+    ///
+    /// - Parameter seesAll: whether the answer has whole records, whatever their visibility.
+    func perform(_ call: Call, caller: UserID, seesAll: Bool = true, then body: @escaping (CallAnswer) -> Void) {
         nextAdminToken += 1
         adminCalls[nextAdminToken] = body
         node.perform(
-            call, caller: caller, origin: .backEnd, seesAll: true, gateway: nil, token: nextAdminToken, at: Clock.now())
+            call, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: nextAdminToken, at: Clock.now())
         obey()
     }
 

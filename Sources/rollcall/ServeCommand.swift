@@ -46,7 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try await NodeConfiguration.read(
             flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
-        try bootstrapLogging(level: configuration.logLevel, format: configuration.logFormat)
+        try bootstrapLogging(level: configuration.log.level, format: configuration.log.format)
         let logger = Logger(label: "rollcall")
         if configuration.isClusterOpen {
             logger.warning(

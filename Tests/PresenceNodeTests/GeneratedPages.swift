@@ -51,6 +51,7 @@ struct ConfigurationPage {
         case .address: "an address"
         case .addresses: "a list of addresses"
         case .names: "a list of apps"
+        case .origins: "a list of origins, or `*`"
         case .file: "a path"
         case .bool: "`true`, `false`"
         case .word(let words): words.map { "`\($0)`" }.joined(separator: ", ")

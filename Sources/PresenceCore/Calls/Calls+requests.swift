@@ -11,13 +11,14 @@ extension Calls {
         if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {
             return cluster.send(.answer(id: request.id, answer), to: peer)
         }
-        if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
+        switch request.operation {
+        case .followers, .onlineUsers: return cluster.send(.misrouted([request.user]), to: peer)
+        default: break
+        }
         guard cluster.decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
         // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
-        if request.operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(request, owner, cluster, at: now) {
-            return cluster.send(.misrouted([request.user]), to: peer)
-        }
+        if isSentBack(request, owner, cluster, at: now) { return cluster.send(.misrouted([request.user]), to: peer) }
         if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }
@@ -33,11 +34,25 @@ extension Calls {
             cluster.send(
                 .answer(id: request.id, ExplanationText.part(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
         case .chain(let call): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
+        case .issueTicket(let ticket): answer(tickets.issue(ticket, to: request.user, at: now.instant), request, from: peer, &cluster)
+        case .redeemTicket(let ticket): answer(tickets.redeem(ticket, of: request.user, at: now.instant), request, from: peer, &cluster)
+        case .sessions(let users):
+            cluster.send(.answer(id: request.id, .sessions(users.map { QueryOnlineStatus.sessions(of: $0, owner, cluster) })), to: peer)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
             OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
+    }
+
+    private func answer(_ refusal: Refusal?, _ request: Request, from peer: PeerIndex, _ cluster: inout Cluster) {
+        cluster.send(.answer(id: request.id, refusal.map { .refused($0) } ?? .done), to: peer)
+    }
+
+    /// Whether this node neither answers nor refuses a request now: it may have been answered, or this node lacks rows that decide.
+    private func isSentBack(_ request: Request, _ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
+        if request.operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(request, owner, cluster, at: now) { return true }
+        return request.operation.readsLists && owner.listsMayBeIncomplete && cluster.lacksRowsOfMember
     }
 
     /// Whether the call of a request has ended at its gateway: the request was queued for longer than a call may last.
@@ -55,10 +70,23 @@ extension Calls {
         switch request.operation {
         case .explain(let other, .view): ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
         // This node may not have all of its users yet.
-        case .followers where cluster.ownership.acquiringCount > 0: nil
+        case .followers where cluster.ownership.acquiringCount > 0, .onlineUsers where cluster.ownership.acquiringCount > 0: nil
+        case .onlineUsers(let query): OnlineUsers.answer(query, owner)
         case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
         case .countQuery(let isMade): count(request, isMade: isMade, &owner, at: now)
         default: nil
+        }
+    }
+}
+
+extension OwnerOperation {
+    /// Whether the answer states a profile or the user's lists. Unlike a status, they do not say up to which time they are known.
+    fileprivate var readsLists: Bool {
+        switch self {
+        case .chain, .friends, .friendCall, .checkRelations, .profiles: true
+        case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
+            .visibility, .logout, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers:
+            false
         }
     }
 }

@@ -6,6 +6,8 @@ struct Calls {
     var waiting: PendingCalls
     /// The recent calls of each user, for the rate limits.
     var rates = RateLimits()
+    /// The stream tickets of this node's users.
+    var tickets = StreamTickets()
 
     /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { waiting = PendingCalls(after: number) }
@@ -112,6 +114,8 @@ struct Calls {
             if peer != 0 { waiting[sent.call]?.asOf = min(pending.asOf, edge.relays.knownUpTo(peer)) }
             waiting.fill(records, into: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
+        case .sessions(let lists): take(lists, to: sent, &edge, &owner, &cluster, at: now)
+        case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, &edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
         case .record(let record):
@@ -125,6 +129,7 @@ struct Calls {
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            if case .issueTicket(let ticket) = pending.call { return finish(sent.call, .ticket(ticket), &edge, &cluster) }
             finish(sent.call, .done, &edge, &cluster)
         case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
@@ -140,7 +145,7 @@ struct Calls {
     }
 
     /// Continues a call whose records have all arrived.
-    private mutating func advance(
+    mutating func advance(
         _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
@@ -154,14 +159,14 @@ struct Calls {
             return begin(pending.call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
         }
         switch pending.call {
-        case .getUserStatus, .getSubscribedUserStatus: finishQuery(index, &edge, &owner, &cluster)
+        case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, &edge, &owner, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
-            .getFriendList, .friendCall, .getUsersProfile:
+            .getFriendList, .friendCall, .getUsersProfile, .issueTicket, .redeemTicket, .onlineUsers:
             break
         }
     }
@@ -230,7 +235,16 @@ struct Calls {
             let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
             return cluster.send(.request(request), to: sent.peer)
         }
+        if case .onlineUsers = sent.request.operation {
+            // Nodes that have answered may own the users of a dead node now.
+            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
+                return finish(sent.call, .refused(.unavailable), &edge, &cluster)
+            }
+            let request = waiting.send(sent.request.operation, of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
+            return cluster.send(.request(request), to: sent.peer)
+        }
         switch sent.request.operation {
+        case .sessions(let users): askSessions(of: users, for: sent.call, &cluster)
         case .records(let users, let viewer):
             for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
         case .checkRelations(let check):
@@ -254,7 +268,8 @@ struct Calls {
         if pending.phase == .checkingCaller { return finish(index, .refused(.unavailable), &edge, &cluster) }
         switch pending.call {
         case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
-        case .getUserStatus where !pending.records.isEmpty, .getSubscribedUserStatus where !pending.records.isEmpty:
+        case .getUserStatus where !pending.records.isEmpty, .getSubscribedUserStatus where !pending.records.isEmpty,
+            .querySessions where !pending.records.isEmpty:
             finishQuery(index, &edge, &owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
             finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)

@@ -18,6 +18,11 @@ struct PendingCalls {
         var explanations: [Explanation] = []
         /// For `getUsersProfile`, and for `getFriendList` with profiles.
         var profiles = ProfileGathering.Parts()
+        /// For `querySessions`.
+        var sessions: [UserID: [UserSession]] = [:]
+        /// For `onlineUsers`.
+        var onlineUsers: [OnlineUser] = []
+        var onlineTotal = 0
     }
 
     /// The answers for which a call waits.

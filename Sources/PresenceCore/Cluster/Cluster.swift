@@ -74,6 +74,10 @@ public struct Cluster {
         membership.ticks.mayHaveWaited(at: now.instant, gapMax: membership.settings.tickGapMax)
     }
 
+    /// Whether a living member has not sent all rows of this node's slots. A node decides nevertheless after
+    /// ``CoreSettings/takeoverTimeout``.
+    var lacksRowsOfMember: Bool { !peers.alive.allSatisfy { ownership.transfer.isOwnedReceived(from: $0) } }
+
     /// Tells `peer` to retry with users about whom this node does not decide.
     mutating func sendBack(_ users: [UserID], to peer: PeerIndex) {
         misroutedCount += UInt64(users.count)

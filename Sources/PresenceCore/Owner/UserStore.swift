@@ -22,6 +22,8 @@ struct UserStore {
     private var followers = FollowerCounts()
     /// The number of ONLINE users that this node owns.
     private(set) var onlineCount = 0
+    /// ``onlineCount`` by app. There are as many apps as the configuration has keys for.
+    private var onlineByApp: [Substring: Int] = [:]
     /// The number of users that this node keeps for another owner.
     private(set) var replicaCount = 0
     /// The allocated bytes and the rows of all durable lists, of users owned here or kept for others.
@@ -52,6 +54,9 @@ struct UserStore {
     subscript(index: Index) -> OwnedUser {
         _read { yield table[index] }
     }
+
+    /// The number of ONLINE users of an app that this node owns.
+    func onlineCount(of app: String) -> Int { onlineByApp[app[...]] ?? 0 }
 
     // MARK: Changing
 
@@ -224,7 +229,7 @@ struct UserStore {
             let changed = table[index].subscriptions.takeChangedFollows()
             if !before.isReplica { for (target, isFollowed) in changed { followers.change(target, by: isFollowed ? 1 : -1) } }
         }
-        if !before.isReplica { onlineCount += (after.isOnline ? 1 : 0) - (before.isOnline ? 1 : 0) }
+        if !before.isReplica, after.isOnline != before.isOnline { countOnline(table[index].record.user, after.isOnline ? 1 : -1) }
         guard after.isReplica != before.isReplica else { return }
         count(table[index], after.isReplica ? -1 : 1)
         replicaCount += after.isReplica ? 1 : -1
@@ -234,7 +239,12 @@ struct UserStore {
     /// Counts a user whom this node starts (1) or ceases (-1) to own.
     private mutating func count(_ user: OwnedUser, _ step: Int) {
         for entry in user.subscriptions.entries where !entry.isRemoved { followers.change(entry.target, by: step) }
-        if user.record.statusType == .online { onlineCount += step }
+        if user.record.statusType == .online { countOnline(user.record.user, step) }
+    }
+
+    private mutating func countOnline(_ user: UserID, _ step: Int) {
+        onlineCount += step
+        onlineByApp[user.app, default: 0] += step
     }
 
     private mutating func review(_ index: Index, notAfter time: Instant) {
@@ -253,6 +263,7 @@ extension UserStore {
         var hashes: [Slot: UInt64] = [:]
         var follows: [UserID: Int] = [:]
         var (onlines, replicas, reviewed) = (0, 0, 0)
+        var onlinesByApp: [Substring: Int] = [:]
         var size = UserLists.Size()
         for index in allIndices where isLive(index) {
             let user = table[index]
@@ -264,10 +275,14 @@ extension UserStore {
                 replicas += 1
                 continue
             }
-            if user.record.statusType == .online { onlines += 1 }
+            if user.record.statusType == .online {
+                onlines += 1
+                onlinesByApp[user.record.user.app, default: 0] += 1
+            }
             for entry in user.subscriptions.entries where !entry.isRemoved { follows[entry.target, default: 0] += 1 }
         }
         guard onlineCount == onlines else { return "\(onlines) users are ONLINE, \(onlineCount) are counted" }
+        guard onlineByApp.filter({ $0.value != 0 }) == onlinesByApp else { return "\(onlinesByApp) are ONLINE, \(onlineByApp) are counted" }
         guard replicaCount == replicas else { return "\(replicas) users are replicas, \(replicaCount) are counted" }
         guard listsSize == size else { return "the lists take \(size), \(listsSize) is counted" }
         guard reviews.count == reviewed else { return "\(reviewed) users have a review, \(reviews.count) reviews are set" }

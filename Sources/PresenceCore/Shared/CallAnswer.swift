@@ -46,6 +46,12 @@ public enum CallAnswer: Equatable, Sendable {
     case relationsChecked([UserRelation])
     /// Answers `getUsersProfile` in the order of the request; nil if the owner of the user was not reachable.
     case profiles([AnsweredProfile?], users: [UserID])
+    /// Answers `querySessions`: as `userStatusList`, and the open sessions of the users whose owners have answered.
+    case sessions([Record?], users: [UserID], [UserID: [UserSession]], asOf: Milliseconds)
+    /// Answers `onlineUsers` with a page and the number of all.
+    case onlineUsers([OnlineUser], total: Int)
+    /// Answers `issueTicket` with the ticket.
+    case ticket(String)
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import HTTP2
 import PresenceCore
 import PresenceWire
 
@@ -83,12 +84,19 @@ public struct NodeConfiguration: Sendable {
     public var clusterTLSCertificate: String?
     public var clusterTLSKey: String?
     public var clusterTLSAuthority: String?
+    /// The web origins whose pages may call this node. ``isDevelopment`` adds those of the same machine.
+    public var corsOrigins: [String] = []
     /// Number of event loops, 1 ... ``loopsMax``. Default: one per core.
     public var loopsCount = NodeConfiguration.loops(ofCores: ProcessInfo.processInfo.activeProcessorCount)
-    /// Log level: `trace`, `debug`, `info`, `notice`, `warning` or `error`. Default `info`.
-    public var logLevel = "info"
-    /// Log format: `text` or `json`. Default `text`.
-    public var logFormat = "text"
+    /// The form of the log.
+    public struct Log: Sendable {
+        /// `trace`, `debug`, `info`, `notice`, `warning` or `error`. Default `info`.
+        public var level = "info"
+        /// `text` or `json`. Default `text`.
+        public var format = "text"
+    }
+
+    public var log = Log()
     public var core = CoreSettings()
     public var gateway = GatewaySettings()
     /// Most streams on one client connection. Default 1,000.
@@ -198,9 +206,10 @@ public struct NodeConfiguration: Sendable {
         clusterTLSCertificate = try reader.text("clusterTlsCertificate")
         clusterTLSKey = try reader.text("clusterTlsKey")
         clusterTLSAuthority = try reader.text("clusterTlsCa")
+        corsOrigins = try reader.list("corsOrigins")
         loopsCount = try reader.integer("loops") ?? loopsCount
-        logLevel = try reader.text("logLevel") ?? logLevel
-        logFormat = try reader.text("logFormat") ?? logFormat
+        log.level = try reader.text("logLevel") ?? log.level
+        log.format = try reader.text("logFormat") ?? log.format
         gateway.heartbeatInterval = try reader.seconds("heartbeatInterval") ?? gateway.heartbeatInterval
         core.heartbeatTimeout = try reader.seconds("heartbeatTimeout") ?? core.heartbeatTimeout
         core.offlineGrace = try reader.seconds("offlineGrace") ?? core.offlineGrace
@@ -210,6 +219,29 @@ public struct NodeConfiguration: Sendable {
         loginsPerUserMax = try reader.integer("loginsPerUser") ?? loginsPerUserMax
         loginsPerAddressMax = try reader.integer("loginsPerAddress") ?? loginsPerAddressMax
         drainTimeout = try reader.seconds("drainTimeout") ?? drainTimeout
+    }
+
+    /// The origins of ``corsOrigins`` in the form that the HTTP server uses.
+    var allowedOrigins: AllowedOrigins {
+        var allowed = AllowedOrigins()
+        allowed.isAny = corsOrigins == ["*"]
+        allowed.origins = allowed.isAny ? [] : corsOrigins
+        allowed.allowsLoopback = isDevelopment
+        return allowed
+    }
+
+    /// Throws for an origin that no browser sends: a browser sends scheme, host and port, without a path.
+    private func validateOrigins() throws(ConfigurationError) {
+        guard corsOrigins != ["*"] else { return }
+        guard corsOrigins.count <= AllowedOrigins.countMax else {
+            throw ConfigurationError(
+                setting: "corsOrigins", problem: "has \(corsOrigins.count) origins; at most \(AllowedOrigins.countMax) are allowed")
+        }
+        for origin in corsOrigins where !AllowedOrigins.isOrigin(origin) {
+            throw ConfigurationError(
+                setting: "corsOrigins",
+                problem: "\"\(origin)\" is not an origin; write https://HOST or https://HOST:PORT in lower case, or only \"*\"")
+        }
     }
 
     /// Whether other machines reach the cluster port and need no proof: any of them may join, read and change everything.
@@ -257,6 +289,7 @@ public struct NodeConfiguration: Sendable {
                     cluster-tls-certificate, or insecure-cluster if only the nodes can reach this network
                     """)
         }
+        try validateOrigins()
         guard (1...Self.loopsMax).contains(loopsCount) else {
             throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")
         }
@@ -275,8 +308,8 @@ public struct NodeConfiguration: Sendable {
                 setting: "heartbeatTimeout",
                 problem: "\(core.heartbeatTimeout) is not longer than heartbeatInterval (\(gateway.heartbeatInterval))")
         }
-        guard ["text", "json"].contains(logFormat) else {
-            throw ConfigurationError(setting: "log-format", problem: "\"\(logFormat)\" is not text or json")
+        guard ["text", "json"].contains(log.format) else {
+            throw ConfigurationError(setting: "log-format", problem: "\"\(log.format)\" is not text or json")
         }
     }
 }

@@ -100,7 +100,7 @@ enum KnownSettings {
             guard value.mapping != nil || value.null != nil else {
                 throw ConfigurationError(setting: setting, problem: "is \(found); it must be a mapping of app IDs to their settings")
             }
-        case "apps", "join":
+        case "apps", "join", "corsOrigins":
             if value.scalar != nil { return }
             guard let elements = value.sequence else {
                 throw ConfigurationError(setting: setting, problem: "is \(found); it must be a list, or one value with commas")

@@ -11,6 +11,7 @@ struct NodeSetting: Sendable {
         case address
         case addresses
         case names
+        case origins
         case file
         case bool
         case word([String])
@@ -81,6 +82,12 @@ extension KnownSettings {
             """
             The address that other nodes connect to. On an address that other machines reach, the node starts only with a cluster secret, \
             with TLS between nodes, or with `insecureCluster`.
+            """),
+        NodeSetting(
+            "corsOrigins", .origins, default: "none; with `dev` those of localhost",
+            """
+            Web origins whose pages may call this node from a browser: `https://app.example.com`, or `*` for every origin. With `dev` pages of \
+            localhost, 127.0.0.1 and [::1] may call it as well.
             """),
         NodeSetting(
             "advertise", .address, flag: true, default: "`clusterListen`",
@@ -188,10 +195,10 @@ extension KnownSettings {
             "loops", .integer(1...NodeConfiguration.loopsMax), flag: true, default: "one per core, at most \(NodeConfiguration.loopsMax)",
             "Event loops. Each is a gateway on one thread. Set it where the process may use fewer cores than the machine has."),
         NodeSetting(
-            "logLevel", .word(Logger.Level.allCases.map(\.rawValue)), flag: true, default: "`\(standard.logLevel)`",
+            "logLevel", .word(Logger.Level.allCases.map(\.rawValue)), flag: true, default: "`\(standard.log.level)`",
             "The least severe level that the node logs."),
         NodeSetting(
-            "logFormat", .word(["text", "json"]), flag: true, default: "`\(standard.logFormat)`",
+            "logFormat", .word(["text", "json"]), flag: true, default: "`\(standard.log.format)`",
             "The form of the log on standard error: `json` is one JSON object a line."),
     ]
 }

@@ -9,6 +9,16 @@ struct EventStreamQuery: Equatable {
     var isPushReachable = false
     /// The user whose stream an app's back end opens.
     var asUser: String?
+    /// The ticket that replaces the token.
+    var ticket: String?
+    /// The position from which the client resumes, for clients that cannot send the field `Last-Event-ID`.
+    var lastEventID: String?
+    /// Whether an idle stream carries comments over HTTP/2 too. JavaScript does not see the node's PINGs.
+    var wantsComments = false
+
+    private static let names = [
+        "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments",
+    ]
 
     /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice is refused.
     init(_ query: some Collection<UInt8>) throws(Problem) {
@@ -17,7 +27,7 @@ struct EventStreamQuery: Equatable {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try Self.decode(pair[0], of: "query")
             let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
-            guard ["platform", "deviceID", "customStatus", "pushReachable", "asUser"].contains(name) else { continue }
+            guard Self.names.contains(name) else { continue }
             guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
             try set(name, value)
         }
@@ -50,6 +60,11 @@ struct EventStreamQuery: Equatable {
             guard let isReachable = Bool(value) else { throw .parameter("pushReachable: must be true or false") }
             isPushReachable = isReachable
         case "asUser": asUser = value
+        case "ticket": ticket = value
+        case "lastEventID": lastEventID = value
+        case "comments":
+            guard let isWanted = Bool(value) else { throw .parameter("comments: must be true or false") }
+            wantsComments = isWanted
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: has \(value.utf8.count) bytes; at most \(Limits.customStatusBytesMax) are allowed")

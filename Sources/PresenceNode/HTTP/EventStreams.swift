@@ -31,6 +31,8 @@ struct EventStreams<Connection: EventStreamConnection> {
         let limits: HTTPServerConnection.SilenceLimits
         /// The login in progress. Nil after the owner's answer, or if the answer was so late that the login does not count any more.
         var login: RequestAdmission.Work?
+        /// The time of the next comment; nil for a stream without comments.
+        var nextCommentAt: NIODeadline?
     }
 
     /// Sessions of one connection whose clients have been silent for too long.
@@ -48,16 +50,19 @@ struct EventStreams<Connection: EventStreamConnection> {
 
     /// A session has opened its stream.
     ///
-    /// - Parameter login: the admitted request that opened it.
+    /// - Parameters:
+    ///   - login: the admitted request that opened it.
+    ///   - hasComments: whether the stream gets a comment in the interval of PINGs.
     mutating func open(
-        _ session: SessionIndex, _ slot: Slot, limits: HTTPServerConnection.SilenceLimits, login: RequestAdmission.Work
+        _ session: SessionIndex, _ slot: Slot, limits: HTTPServerConnection.SilenceLimits, login: RequestAdmission.Work,
+        hasComments: Bool = false
     ) {
         while slots.count <= Int(session) {
             slots.append(nil)
             health.append(nil)
         }
         slots[Int(session)] = slot
-        health[Int(session)] = Health(limits: limits, login: login)
+        health[Int(session)] = Health(limits: limits, login: login, nextCommentAt: hasComments ? .now() + limits.ping : nil)
         slot.connection.applicationCount += 1
         slot.connection.tightenSilenceLimits(to: limits)
     }
@@ -114,6 +119,17 @@ struct EventStreams<Connection: EventStreamConnection> {
             if slot.connection.push(buffers[Int(push.payload)], to: slot.stream) { blocked.append(push.session) }
         }
         return blocked
+    }
+
+    /// Sends a comment on each stream for which it is due.
+    mutating func sendComments(at now: NIODeadline) {
+        let comment = ByteBuffer(staticString: ":\n\n")
+        for session in health.indices {
+            guard let state = health[session], let due = state.nextCommentAt, due <= now, let slot = slots[session] else { continue }
+            health[session]?.nextCommentAt = now + state.limits.ping
+            // A stream whose queue is full has enough to send.
+            _ = slot.connection.push(comment, to: slot.stream)
+        }
     }
 
     // MARK: Session health

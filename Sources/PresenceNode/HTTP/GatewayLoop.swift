@@ -24,8 +24,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private var isDraining = false
 
     init(
-        index: Int, eventLoop: any EventLoop, limits: HTTPLimits, settings: GatewaySettings, authenticator: Authenticator,
-        logins: LoginRates, shell: Shell
+        index: Int, eventLoop: any EventLoop, limits: HTTPLimits, origins: AllowedOrigins, settings: GatewaySettings,
+        authenticator: Authenticator, logins: LoginRates, shell: Shell
     ) {
         self.index = index
         self.eventLoop = eventLoop
@@ -34,7 +34,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         self.shell = shell
         gateway = Gateway(node: shell.peer.id, settings: settings)
         admission = RequestAdmission(seed: shell.peer.generation &+ UInt64(index))
-        http = HTTPLoop(eventLoop: eventLoop, limits: limits, delegate: self)
+        http = HTTPLoop(eventLoop: eventLoop, limits: limits, origins: origins, delegate: self)
     }
 
     // MARK: Requests
@@ -42,6 +42,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         if let status = request.refusedStatus {
             return respond(Problem(refused: status, request.refusedReason, by: http.limits), to: request.stream, on: connection)
+        }
+        if request.method == .options, request.origin != .absent {
+            return connection.respond(to: request.stream, .preflight(request.origin))
         }
         let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
@@ -53,6 +56,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 to: request.stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
         }
         guard let operation = API.operation(ofPath: path) else {
+            if request.method == .get, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }
             let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
             return respond(
                 .noSuchPath("no such path; POST /v1/ and one of \(names), or GET /v1/events"), to: request.stream, on: connection)
@@ -114,7 +118,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
-        shell.perform(parsed.call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
+        let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
+        shell.perform(call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
+    }
+
+    private func ticketCall(of user: UserID, by caller: Caller) -> Call {
+        .issueTicket(StreamTicketText(for: user, tokenIssuedAt: caller.issuedAt).text)
     }
 
     /// The session of a user whose stream is on a connection; nil if there is none or more than one.
@@ -222,26 +231,72 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {
             return
         }
-        let query = Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst())
-        let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))
-        let open = { [self] (caller: Caller, stream: StreamID) in
-            do throws(Problem) {
-                let query = try EventStreamQuery(query)
-                let user = try API.subject(asUser: query.asUser, caller: caller)
-                try query.check(by: gateway.policy(of: user))
-                if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
-                    if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
-                    ended(work)
-                    return refuseLogin(refusal.response, stream: stream, on: connection)
-                }
-                openSession(of: user, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
-            } catch {
-                ended(work)
-                respond(error, to: stream, on: connection)
+        let login = Login(
+            query: Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst()),
+            lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection)
+        if let known { return open(login, by: known, on: request.stream) }
+        if request.authorization.isEmpty, let ticket = login.ticket { return redeem(ticket, for: login, on: request.stream) }
+        authenticate(request, on: connection, operation: nil, work: work) { [self] in open(login, by: $0, on: $1) }
+    }
+
+    /// A request for an event stream.
+    private struct Login {
+        let query: [UInt8]
+        /// The field `Last-Event-ID`.
+        let lastEventID: String
+        let work: Work
+        let connection: HTTPServerConnection
+
+        /// The ticket in the query. A query that breaks a rule has none.
+        var ticket: String? { (try? EventStreamQuery(query))?.ticket }
+    }
+
+    /// Opens the stream of a caller, unless a rule refuses it.
+    private func open(_ login: Login, by caller: Caller, on stream: StreamID) {
+        let connection = login.connection
+        do throws(Problem) {
+            let query = try EventStreamQuery(login.query)
+            let user = try API.subject(asUser: query.asUser, caller: caller)
+            try query.check(by: gateway.policy(of: user))
+            if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
+                if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
+                ended(login.work)
+                return refuseLogin(refusal.response, stream: stream, on: connection)
+            }
+            let position = login.lastEventID.isEmpty ? query.lastEventID ?? "" : login.lastEventID
+            openSession(of: user, query, resumeFrom: Milliseconds(position), work: login.work, stream: stream, on: connection)
+        } catch {
+            ended(login.work)
+            respond(error, to: stream, on: connection)
+        }
+    }
+
+    /// Asks the owner of the ticket's user whether the ticket is unused, then opens the stream.
+    private func redeem(_ text: String, for login: Login, on stream: StreamID) {
+        guard let ticket = StreamTicketText(text) else { return refuse(login, Problem(.voidTicket), on: stream) }
+        let caller = Caller(user: ticket.user, isAdmin: false, expiresAt: .max, issuedAt: ticket.issuedAt)
+        let pending = PendingTicket { [self] answer in
+            switch answer {
+            case .refused(let refusal): refuse(login, Problem(refusal), on: stream)
+            case .done where gateway.voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt):
+                refuse(login, Problem(.voidTicket), on: stream)
+            case .done: open(login, by: caller, on: stream)
+            default: preconditionFailure("a ticket is answered with \(answer)")
             }
         }
-        if let known { return open(known, request.stream) }
-        authenticate(request, on: connection, operation: nil, work: work, then: open)
+        shell.eventLoop.execute { [self] in
+            shell.perform(.redeemTicket(text), caller: ticket.user) { [eventLoop] answer in eventLoop.execute { pending.finish(answer) } }
+        }
+    }
+
+    /// A request whose ticket is being checked. Only the loop uses it, so it may cross to another thread and back.
+    private struct PendingTicket: @unchecked Sendable {
+        let finish: (CallAnswer) -> Void
+    }
+
+    private func refuse(_ login: Login, _ problem: Problem, on stream: StreamID) {
+        ended(login.work)
+        respond(problem, to: stream, on: login.connection)
     }
 
     /// How long a connection is left unread after a refused login.
@@ -266,7 +321,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             isPushReachable: query.isPushReachable)
         let index = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
-        streams.open(index, .init(connection: connection, stream: stream), limits: limits, login: work)
+        let hasComments = connection.isHTTP2 && (query.wantsComments || query.ticket != nil)
+        streams.open(index, .init(connection: connection, stream: stream), limits: limits, login: work, hasComments: hasComments)
         connection.openEventStream(stream, token: index)
         flush()
     }
@@ -368,6 +424,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             }
         }
         if hasSilent { endSilentSessions(at: now) }
+        streams.sendComments(at: now)
         flush()
     }
 

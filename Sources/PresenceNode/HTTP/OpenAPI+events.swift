@@ -47,6 +47,16 @@ extension OpenAPI {
                 ]),
             parameter("asUser", Schema.described(Schema.reference("UserID"), "User of the session; only for tokens with role \"admin\".")),
             parameter(
+                "ticket", Schema.described(Schema.string, "Ticket of streamTicket, in place of the header Authorization; opens one stream.")
+            ),
+            parameter("lastEventID", Schema.described(Schema.string, "As the header Last-Event-ID, for clients that cannot set it.")),
+            parameter(
+                "comments",
+                [
+                    "type": "boolean",
+                    "description": "True for comments on an idle HTTP/2 stream, every heartbeatInterval. A stream with a ticket has them.",
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(
                     Schema.string,

@@ -20,8 +20,42 @@ extension OpenAPI {
                 request: Schema.object([
                     Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "Name of the member, from clusterStatus."))
                 ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchNode, .nodeIsAlive]),
+            Operation(
+                name: "recentLoad", summary: "Returns what this node has done in each of the last 300 seconds, oldest first.",
+                request: Schema.object([]), answer: recentLoad),
             GetAppPolicy.description,
-        ] + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .kick, .explain] as [API.OperatorCall]).map { $0.type.description }
+        ]
+        + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .kick, .explain] as [API.OperatorCall]).map {
+            $0.type.description
+        }
+
+    private static let recentLoad = Schema.object([
+        Schema.required("node", Schema.string), Schema.required("intervalMilliseconds", Schema.integer),
+        Schema.required(
+            "samples",
+            Schema.list(
+                of: Schema.object(
+                    [Schema.required("time", Schema.time)]
+                        + RecentLoad.names.map { Schema.required("\($0)", Schema.integer) }
+                        + [
+                            Schema.required("usersOnline", Schema.integer), Schema.required("sessions", Schema.integer),
+                            Schema.sometimes(
+                                "latencySeconds",
+                                Schema.described(
+                                    Schema.object(RecentLoad.quantiles.map { Schema.required("\($0.name)", ["type": "number"]) }),
+                                    "From a change to the push of it; absent for a second without a push.")),
+                        ]))),
+    ])
+
+    /// `GET /admin/v1/export`.
+    static let export: JSONValue = [
+        "operationId": "export", "summary": "Streams all ONLINE users of the app, one JSON object a line.", "tags": ["operators"],
+        "responses": answers(
+            [
+                "description": "The users. A stream that ends with an error of the transport is not complete.",
+                "content": ["application/x-ndjson": ["schema": Schema.string]],
+            ], [.wrongRole]),
+    ]
 
     private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
 

@@ -52,6 +52,7 @@ extension OpenAPI {
         [path("/v1/events", ["get": events])]
             + operations.map { path("/v1/\($0.name)", ["post": call($0, tag: "status")]) }
             + operatorOperations.map { path("/admin/v1/\($0.name)", ["servers": opsServers, "post": operatorCall($0)]) }
+            + [path("/admin/v1/export", ["servers": opsServers, "get": export])]
             + probes.map { path($0.path, ["servers": opsServers, "get": $0.description]) }
             + [path("/openapi.json", ["get": ownDescription])]
     }

@@ -9,14 +9,44 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterStatus, drain, explain, forget, getAppPolicy, importUsers, kick, queryOnlineStatus, setAppPolicy
+        case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
+            setAppPolicy
+    }
+
+    /// The operation of a request.
+    private enum Route {
+        case own(Operation)
+        /// An operation of clients, for the user in `asUser`.
+        case client(API.Operation)
+
+        init?(_ name: String) {
+            if let operation = Operation(rawValue: name) {
+                self = .own(operation)
+            } else if let operation = API.Operation.allCases.first(where: { $0.name == name }), operation != .streamTicket {
+                self = .client(operation)
+            } else {
+                return nil
+            }
+        }
+
+        var name: String {
+            switch self {
+            case .own(let operation): operation.rawValue
+            case .client(let operation): operation.name
+            }
+        }
+
+        var isExport: Bool { if case .own(.export) = self { true } else { false } }
+        var isRecentLoad: Bool { if case .own(.recentLoad) = self { true } else { false } }
     }
 
     private let authenticator: Authenticator
     private let shell: Shell
     private let drain: () -> Bool
-    /// Counts of answers by operation and code; code 0 is success. Used only on the loop of the ops port.
-    private(set) var answered: [Operation: [Int: UInt64]] = [:]
+    /// Counts of answers by operation and code; code 0 is success. Used only on the loop of the ops port, as the next two.
+    private(set) var answered: [String: [Int: UInt64]] = [:]
+    private var exports = Exports()
+    private var recentLoad = RecentLoad()
 
     /// - Parameter drain: begins to drain the node; returns false when no other node is alive.
     init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
@@ -27,22 +57,25 @@ final class AdminAPI {
 
     /// Answers a request whose path begins with `/admin/v1/`.
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
-        guard let operation = Operation(rawValue: name) else {
+        guard let route = Route(name) else {
             let names = Operation.allCases.map(\.rawValue).joined(separator: ", ")
             return respond(
-                .noSuchPath("no such operation \"\(name)\"; the operations are POST /admin/v1/ and one of \(names)"), request.stream,
+                .noSuchPath("no such operation \"\(name)\"; the operations are POST /admin/v1/ and one of \(names), or one of POST /v1/"),
+                request.stream,
                 connection)
         }
-        guard request.method == .post else {
-            return respond(.wrongMethod("\(name) is called with POST"), request.stream, connection, allow: "POST")
+        guard request.method == (route.isExport ? .get : .post) else {
+            return respond(
+                .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
+                allow: route.isExport ? "GET" : "POST")
         }
         let header = String(decoding: request.authorization, as: UTF8.self)
         guard header.lowercased().hasPrefix("bearer ") else {
             let problem = Problem.notLoggedIn("no Authorization header; send \"Authorization: Bearer <JWT>\"")
-            return respond(problem, request.stream, connection, to: operation)
+            return respond(problem, request.stream, connection, to: route.name)
         }
         let pending = Pending(
-            api: self, operation: operation, body: Array(request.body), stream: request.stream, connection: connection)
+            api: self, route: route, body: Array(request.body), stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(Array(header.utf8.dropFirst(7)), at: wall)
@@ -53,14 +86,14 @@ final class AdminAPI {
     /// A request whose token is being checked. Only ``perform(for:)`` runs on the loop of the core; the rest runs on that of the ops port.
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
-        let operation: Operation
+        private let route: Route
         let body: [UInt8]
         let stream: StreamID
         let connection: HTTPServerConnection
 
-        init(api: AdminAPI, operation: Operation, body: [UInt8], stream: StreamID, connection: HTTPServerConnection) {
+        fileprivate init(api: AdminAPI, route: Route, body: [UInt8], stream: StreamID, connection: HTTPServerConnection) {
             self.api = api
-            self.operation = operation
+            self.route = route
             self.body = body
             self.stream = stream
             self.connection = connection
@@ -68,9 +101,11 @@ final class AdminAPI {
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: operation)
+            case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: route.name)
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: operation)
+                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
+            case .success where route.isRecentLoad: respond(api.recentLoad(body))
+            case .success(let caller) where route.isExport: api.beginExport(of: caller.user, stream, connection)
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -79,15 +114,20 @@ final class AdminAPI {
             let respond = { (answer: Result<[UInt8], Problem>) in
                 self.connection.eventLoop.execute { self.respond(answer) }
             }
-            do throws(Problem) { try api.perform(operation, body, caller, then: respond) } catch { respond(.failure(error)) }
+            do throws(Problem) {
+                switch route {
+                case .own(let operation): try api.perform(operation, body, caller, then: respond)
+                case .client(let operation): try api.perform(operation, body, caller, then: respond)
+                }
+            } catch { respond(.failure(error)) }
         }
 
         private func respond(_ answer: Result<[UInt8], Problem>) {
             switch answer {
             case .success(let json):
-                api.count(operation, code: 0)
+                api.count(route.name, code: 0)
                 connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
-            case .failure(let problem): api.respond(problem, stream, connection, to: operation)
+            case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
             }
         }
     }
@@ -109,12 +149,31 @@ final class AdminAPI {
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
         case .explain: return try call(.explain, fields, body, caller, then: respond)
+        case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
+        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, then: respond)
         case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
         case .kick: return try call(.kick, fields, body, caller, then: respond)
         case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
         case .setAppPolicy: return try call(.setAppPolicy, fields, body, caller, then: respond)
         }
         respond(.success(json.bytes))
+    }
+
+    /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
+    private func perform(
+        _ operation: API.Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+    ) throws(Problem) {
+        let policy = shell.node.owner.policy(of: caller.user)
+        let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
+            try API.parse(operation, body: body, caller: caller, policy: policy)
+        }
+        shell.perform(parsed.call, caller: parsed.subject, seesAll: false) { answer in
+            var json = JSONWriter(reserving: 1_024)
+            do throws(Problem) {
+                try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)
+                respond(.success(json.bytes))
+            } catch { respond(.failure(error)) }
+        }
     }
 
     /// Performs a call, and responds when it is answered.
@@ -147,11 +206,11 @@ final class AdminAPI {
         }
     }
 
-    private func count(_ operation: Operation, code: Int) { answered[operation, default: [:]][code, default: 0] += 1 }
+    private func count(_ operation: String, code: Int) { answered[operation, default: [:]][code, default: 0] += 1 }
 
     /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
-        _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: Operation? = nil,
+        _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: String? = nil,
         allow: StaticString? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
@@ -161,6 +220,71 @@ final class AdminAPI {
                 status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
                 allow: allow))
     }
+}
+
+// MARK: On the loop of the ops port
+
+extension AdminAPI {
+    /// Adds a reading to the recent load.
+    func add(_ reading: LoadReading, at time: Milliseconds) { recentLoad.add(reading, at: time) }
+
+    private func recentLoad(_ body: [UInt8]) -> Result<[UInt8], Problem> {
+        do throws(Problem) { _ = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) } } catch {
+            return .failure(error)
+        }
+        var json = JSONWriter(reserving: 64 << 10)
+        recentLoad.write(of: shell.peer.id.rawValue, into: &json)
+        return .success(json.bytes)
+    }
+
+    private func beginExport(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard exports.hasRoom else {
+            let problem = Problem(
+                status: 503, code: Refusal.overloaded.code,
+                detail: "export: this node streams \(Exports.countMax) exports already; retry after 10 s",
+                retryAfter: 10)
+            return respond(problem, stream, connection, to: Operation.export.rawValue)
+        }
+        let token = exports.begin(on: connection, stream, of: caller)
+        connection.openStream(stream, of: .ndjson, token: token)
+        count(Operation.export.rawValue, code: 0)
+        sendPage(token)
+    }
+
+    /// Reads the next page of an export on the core's loop, and sends it here.
+    private func sendPage(_ token: UInt32) {
+        guard let export = exports.running[token] else { return }
+        let (limit, eventLoop) = (1_000, export.connection.eventLoop)
+        nonisolated(unsafe) let api = self
+        let caller = export.caller
+        let call = Call.onlineUsers(OnlineQuery(app: String(caller.app), after: export.after, limit: limit))
+        shell.eventLoop.execute {
+            api.shell.perform(call, caller: caller) { answer in
+                eventLoop.execute {
+                    guard case .onlineUsers(let users, _) = answer else { return api.cutExport(token) }
+                    api.send(users, to: token, isLast: users.count < limit)
+                }
+            }
+        }
+    }
+
+    private func send(_ users: [OnlineUser], to token: UInt32, isLast: Bool) {
+        guard let export = exports.running[token] else { return }
+        let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
+        if isLast { return export.connection.finish(export.stream) }
+        if exports.sent(users, to: token, isFull: isFull) { sendPage(token) }
+    }
+
+    private func cutExport(_ token: UInt32) {
+        guard let export = exports.end(token) else { return }
+        export.connection.reset(export.stream)
+    }
+
+    /// The stream of an export has ended.
+    func exportEnded(_ token: UInt32) { exports.end(token) }
+
+    /// The client of an export has taken what was sent.
+    func exportDrained(_ token: UInt32) { if exports.drained(token) { sendPage(token) } }
 }
 
 extension JSONWriter {

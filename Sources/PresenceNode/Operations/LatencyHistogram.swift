@@ -27,6 +27,12 @@ public struct LatencyHistogram: Equatable, Sendable {
         observe(seconds: Double(end.nanoseconds - start.nanoseconds) / 1e9)
     }
 
+    /// Removes the observations of an earlier state of this histogram.
+    mutating func subtract(_ earlier: LatencyHistogram) {
+        for bucket in counts.indices { counts[bucket] -= earlier.counts[bucket] }
+        sum -= earlier.sum
+    }
+
     /// Adds another histogram's observations.
     public mutating func add(_ other: LatencyHistogram) {
         for bucket in counts.indices { counts[bucket] += other.counts[bucket] }

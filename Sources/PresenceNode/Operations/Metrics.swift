@@ -12,7 +12,7 @@ struct MetricsSnapshot {
     let isStoreIncomplete: Bool
     let hasStoreProblem: Bool
     /// Counts of answers of the ops port, by operation and code.
-    let operatorsAnswered: [AdminAPI.Operation: [Int: UInt64]]
+    let operatorsAnswered: [String: [Int: UInt64]]
     /// Numbers of links to other nodes: up, and down but wanted.
     let links: (up: Int, down: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
@@ -92,8 +92,8 @@ struct MetricsSnapshot {
             }
         }
         let answered =
-            API.Operation.allCases.map { ($0.name, totals[$0] ?? [:]) }
-            + AdminAPI.Operation.allCases.map { ($0.rawValue, operatorsAnswered[$0] ?? [:]) }
+            API.Operation.allCases.map { ($0.name, (totals[$0] ?? [:]).merging(operatorsAnswered[$0.name] ?? [:], uniquingKeysWith: +)) }
+            + AdminAPI.Operation.allCases.map { ($0.rawValue, operatorsAnswered[$0.rawValue] ?? [:]) }
         let samples = answered.flatMap { name, codes in
             codes.sorted { $0.key < $1.key }.map { code, count in
                 (labels: [("operation", name), ("code", String(code))], value: Double(count))

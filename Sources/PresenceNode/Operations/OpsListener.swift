@@ -70,13 +70,21 @@ final class OpsListener: HTTPServerDelegate {
             metrics.next().assumeIsolated().whenSuccess { text in
                 connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: text))
             }
+        case (.get, "/openapi.json"):
+            connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
+        case (.get, let path) where path == "/console" || path.hasPrefix("/console/"):
+            guard let answer = Assets.consoleAnswer(path) else {
+                return respond(.noSuchPath("the console has no such file; it begins at /console"), stream, connection)
+            }
+            connection.respond(to: stream, answer)
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
-        case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
+        case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"), (_, "/console"), (_, "/openapi.json"):
             respond(.wrongMethod("\(path) supports only GET"), stream, connection, allow: "GET")
         default:
             respond(
-                .noSuchPath("no such path; the paths are GET /metrics, /healthz and /readyz, and POST /admin/v1/<operation>"), stream,
+                .noSuchPath("no such path; the paths are GET /console, /metrics, /healthz and /readyz, and POST /admin/v1/<operation>"),
+                stream,
                 connection)
         }
     }
@@ -93,8 +101,12 @@ final class OpsListener: HTTPServerDelegate {
                 status: problem.status, contentType: .problem, body: body, retryAfter: problem.retryAfter, allow: allow))
     }
 
-    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
-    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
+    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
+        admin.exportEnded(token)
+    }
+
+    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) { admin.exportDrained(token) }
+
     func connectionOpened(_ connection: HTTPServerConnection) {}
     func connectionClosed(_ connection: HTTPServerConnection) {}
     func violated(_ violation: HTTPViolation) {}

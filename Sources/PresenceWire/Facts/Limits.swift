@@ -4,6 +4,8 @@
 public enum Limits {
     /// Longest user, app and node ID, in UTF-8 bytes.
     public static let nameBytesMax = 64
+    /// A stream ticket: app and user in Base64url, a time and random bits.
+    public static let ticketBytesMax = 256
     /// Longest custom status, in UTF-8 bytes.
     public static let customStatusBytesMax = 256
     /// Most users in one subscribe or unsubscribe call.

@@ -23,6 +23,14 @@ public struct JSONWriter: Sendable {
         close(125)
     }
 
+    /// Adds members to the object that was written last, which is not empty.
+    public mutating func reopen(_ body: (inout JSONWriter) -> Void) {
+        precondition(bytes.popLast() == 125, "no object was written last")
+        needsComma = true
+        body(&self)
+        close(125)
+    }
+
     /// Writes `[`, the output of `body`, and `]`.
     @inlinable
     public mutating func array(_ body: (inout JSONWriter) -> Void) {
@@ -72,6 +80,12 @@ public struct JSONWriter: Sendable {
     public mutating func member(_ name: StaticString, _ value: Int64) {
         key(name)
         integer(value)
+    }
+
+    /// Writes a member with a finite number.
+    public mutating func member(_ name: StaticString, number: Double) {
+        key(name)
+        literal("\(number)")
     }
 
     /// Writes a member with a truth value.

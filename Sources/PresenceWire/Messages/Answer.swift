@@ -39,6 +39,10 @@ public enum Answer: Hashable, Sendable {
     case relationsChecked([UserID])
     /// Answers `profiles`. If the profiles of all users are too long for one answer, the last users are left out, and are asked for again.
     case profiles([AnsweredProfile])
+    /// Answers `sessions`, in the order of the request.
+    case sessions([[UserSession]])
+    /// Answers `onlineUsers` with a page, in order, and the number of all ONLINE users of the app that the node owns.
+    case onlineUsers([OnlineUser], total: UInt64)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -63,6 +67,8 @@ private enum AnswerTag: UInt8 {
     case friendCalled = 16
     case relationsChecked = 17
     case profiles = 18
+    case sessions = 19
+    case onlineUsers = 20
 }
 
 extension WireWriter {
@@ -112,6 +118,13 @@ extension WireWriter {
         case .profiles(let profiles):
             tag(AnswerTag.profiles)
             list(profiles) { $1.write(into: &$0) }
+        case .sessions(let lists):
+            tag(AnswerTag.sessions)
+            list(lists) { $0.list($1) { $1.write(into: &$0) } }
+        case .onlineUsers(let users, let total):
+            tag(AnswerTag.onlineUsers)
+            list(users) { $1.write(into: &$0) }
+            unsigned(total)
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -164,6 +177,9 @@ extension WireReader {
         case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
         case .relationsChecked: return .relationsChecked(try users())
         case .profiles: return .profiles(try list { reader throws(DecodeError) in try AnsweredProfile(from: &reader) })
+        case .sessions: return .sessions(try UserSession.lists(from: &self))
+        case .onlineUsers:
+            return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

@@ -46,13 +46,24 @@ public enum OwnerOperation: Hashable, Sendable {
     case checkRelations(RelationCheck)
     /// Reads these users' profiles (P3).
     case profiles([UserID])
+    /// Keeps a ticket that opens one event stream of the user.
+    case issueTicket(String)
+    /// Uses a ticket.
+    case redeemTicket(String)
+    /// Reads the open sessions of these users.
+    case sessions([UserID])
+    /// Reads the next ONLINE users of an app that the node owns. All nodes are asked.
+    case onlineUsers(OnlineQuery)
+
+    /// The users of one request for sessions: 50, so that the answer fits into a batch.
+    public static let sessionsUsersMax = 50
 
     /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
         case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkRelations,
-            .profiles:
+            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers:
             false
         case .friendCall(let call): call.isChange
         }
@@ -66,7 +77,8 @@ public enum OwnerOperation: Hashable, Sendable {
         }
         return switch self {
         case .setSelfStatus, .publishEvent, .register: if case .record = answer { true } else { false }
-        case .unsubscribe, .logout, .kick, .setPolicy, .countQuery: if case .done = answer { true } else { false }
+        case .unsubscribe, .logout, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
+            if case .done = answer { true } else { false }
         case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
         case .subscribe:
             switch answer {
@@ -82,6 +94,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case .checkRelations: if case .relationsChecked = answer { true } else { false }
         case .profiles: if case .profiles = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
+        case .sessions(let users): if case .sessions(let lists) = answer { lists.count == users.count } else { false }
+        case .onlineUsers: if case .onlineUsers = answer { true } else { false }
         }
     }
 
@@ -130,6 +144,10 @@ private enum OperationTag: UInt8 {
     case friendCall = 24
     case checkRelations = 25
     case profiles = 26
+    case issueTicket = 27
+    case redeemTicket = 28
+    case sessions = 29
+    case onlineUsers = 30
 }
 
 extension WireWriter {
@@ -150,9 +168,7 @@ extension WireWriter {
             tag(subscribeType)
             optional(session.wire) { $0.session($1) }
             tag(isCounted ? 1 : 0)
-        case .followers(let targets):
-            tag(OperationTag.followers)
-            users(targets)
+        case .followers(let targets): tagged(.followers) { $0.users(targets) }
         case .unsubscribe(let targets, let type, let session):
             tag(OperationTag.unsubscribe)
             optional(targets) { $0.users($1) }
@@ -195,9 +211,11 @@ extension WireWriter {
         case .friendCall(let call): tagged(.friendCall) { call.write(into: &$0) }
         case .checkRelations(let check): tagged(.checkRelations) { check.write(into: &$0) }
         case .profiles(let users): tagged(.profiles) { $0.users(users) }
-        case .kick(let reason):
-            tag(OperationTag.kick)
-            text(reason)
+        case .issueTicket(let ticket): tagged(.issueTicket) { $0.text(ticket) }
+        case .redeemTicket(let ticket): tagged(.redeemTicket) { $0.text(ticket) }
+        case .sessions(let users): tagged(.sessions) { $0.users(users) }
+        case .onlineUsers(let query): tagged(.onlineUsers) { query.write(into: &$0) }
+        case .kick(let reason): tagged(.kick) { $0.text(reason) }
         case .setPolicy(let change):
             tag(OperationTag.setPolicy)
             text(String(decoding: change, as: UTF8.self))
@@ -250,6 +268,10 @@ extension WireReader {
         case .friendCall: return .friendCall(try FriendCall(from: &self))
         case .checkRelations: return .checkRelations(try relationCheck())
         case .profiles: return .profiles(try users())
+        case .issueTicket: return .issueTicket(try text(bytesMax: Limits.ticketBytesMax))
+        case .redeemTicket: return .redeemTicket(try text(bytesMax: Limits.ticketBytesMax))
+        case .sessions: return .sessions(try users())
+        case .onlineUsers: return .onlineUsers(try OnlineQuery(from: &self))
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

@@ -28,7 +28,7 @@ extension Request {
     /// The users that the request is about.
     public var subjects: [UserID] {
         switch operation {
-        case .records(let users, _), .profiles(let users): users
+        case .records(let users, _), .profiles(let users), .sessions(let users): users
         case .checkRelations(let check):
             if case .others(let users, _) = check.side { users } else { [user] }
         default: [user]

@@ -33,6 +33,14 @@ enum GetUserStatus: ClientOperation {
     static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
+        try write(answer, to: caller, errors, policy, into: &json, adding: nil)
+    }
+
+    /// Writes the answer. `adding` writes further members of each record.
+    static func write(
+        _ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter,
+        adding: ((UserID, inout JSONWriter) -> Void)?
+    ) throws(Problem) {
         guard case .userStatusList(let records, let users, let asOf) = answer else {
             preconditionFailure("getUserStatus is answered with \(answer)")
         }
@@ -59,6 +67,7 @@ enum GetUserStatus: ClientOperation {
                         continue
                     }
                     json.userStatus(record, showsPlatforms: showsPlatforms, isOwn: user == caller)
+                    if let adding { json.reopen { adding(user, &$0) } }
                 }
             }
             json.member("errorUserList", errors)
@@ -113,6 +122,8 @@ extension Calls {
         }
         if case .getUserStatus(let users) = pending.call {
             finish(index, .userStatusList(records, users: users, asOf: asOf), &edge, &cluster)
+        } else if case .querySessions(let users) = pending.call {
+            finish(index, .sessions(records, users: users, pending.answered.sessions, asOf: asOf), &edge, &cluster)
         } else {
             finish(index, .subscriptions(pending.page.rows, records: records, total: pending.page.total), &edge, &cluster)
         }

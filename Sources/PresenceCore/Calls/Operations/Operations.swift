@@ -11,7 +11,7 @@ extension API {
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
-            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends
+            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket
 
         package var name: String { "\(self)" }
 
@@ -25,6 +25,7 @@ extension API {
             case .unsubscribeUserStatus: UnsubscribeUserStatus.self
             case .getSubscribedUserStatus: GetSubscribedUserStatus.self
             case .logout: Logout.self
+            case .streamTicket: StreamTicket.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
             case .addFriend: AddFriend.self
@@ -57,7 +58,7 @@ extension API {
 
     /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
     package enum OperatorCall: CaseIterable, Sendable {
-        case explain, importUsers, kick, queryOnlineStatus, setAppPolicy
+        case explain, importUsers, kick, onlineUsers, queryOnlineStatus, setAppPolicy
 
         package var name: String { "\(self)" }
 
@@ -67,6 +68,7 @@ extension API {
             case .explain: Explain.self
             case .importUsers: ImportUsers.self
             case .kick: Kick.self
+            case .onlineUsers: OnlineUsers.self
             case .queryOnlineStatus: QueryOnlineStatus.self
             case .setAppPolicy: SetAppPolicy.self
             }
@@ -107,6 +109,14 @@ public enum Call: Equatable, Sendable {
     case checkRelations([UserID], RelationCheck.List, isTwoWay: Bool)
     /// Reads the profiles of users (P3).
     case getUsersProfile([UserID])
+    /// Keeps a new ticket for an event stream of the caller, at the caller's owner.
+    case issueTicket(String)
+    /// Uses a ticket.
+    case redeemTicket(String)
+    /// Reads the records and the open sessions of users.
+    case querySessions([UserID])
+    /// Reads a page of the ONLINE users of the caller's app.
+    case onlineUsers(OnlineQuery)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -137,7 +147,9 @@ extension Call {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
             .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
             true
-        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile: false
+        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile, .issueTicket, .redeemTicket,
+            .querySessions, .onlineUsers:
+            false
         }
     }
 
@@ -175,6 +187,10 @@ extension Calls {
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
+        case .issueTicket(let ticket): ask(.issueTicket(ticket), of: caller, for: index, &cluster)
+        case .redeemTicket(let ticket): ask(.redeemTicket(ticket), of: caller, for: index, &cluster)
+        case .querySessions(let users): querySessions(of: users, for: index, &edge, &owner, &cluster, at: now)
+        case .onlineUsers(let query): OnlineUsers.ask(query, by: caller, for: index, &self, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
@@ -211,7 +227,7 @@ extension OwnerRequest {
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
+        case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
         }
     }
@@ -233,7 +249,9 @@ extension RateLimits.Kind {
         case .checkRelations(let check):
             guard case .own = check.side else { return nil }
             self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .profiles: return nil
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .profiles, .issueTicket,
+            .redeemTicket, .sessions, .onlineUsers:
+            return nil
         }
     }
 }

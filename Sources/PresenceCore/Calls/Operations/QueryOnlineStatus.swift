@@ -5,20 +5,105 @@ enum QueryOnlineStatus: OperatorOperation {
     static let description = OpenAPI.Operation(
         name: "queryOnlineStatus",
         summary: "Returns the records of users without the restrictions of the app's policy and of visibility.",
-        request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax))]), isBodyRequired: true,
+        request: Schema.object([
+            Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax)),
+            Schema.optional("withSessions", Schema.described(Schema.bool, "Whether each record names the user's open sessions.")),
+        ]), isBodyRequired: true,
         answer: Schema.object([
-            Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
+            Schema.required(
+                "userStatusList",
+                Schema.list(
+                    of: [
+                        "allOf": [
+                            Schema.reference("UserStatus"),
+                            Schema.object([
+                                Schema.sometimes(
+                                    "sessions", Schema.described(Schema.list(of: session), "With withSessions: the open sessions."))
+                            ]),
+                        ]
+                    ])), Schema.required("errorUserList", Schema.errors),
             Schema.required("asOf", Schema.time),
         ]))
 
+    private static let session = Schema.object([
+        Schema.required("sessionID", Schema.string), Schema.required("platform", Schema.string),
+        Schema.required("deviceID", Schema.string), Schema.required("node", Schema.string), Schema.required("since", Schema.time),
+    ])
+
     static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
         let found = try fields.requiredUsers("userIDs", besides: caller, countMax: Limits.queryUsersMax)
-        return API.Parsed(call: .getUserStatus(found.users), subject: caller, errors: found.errors)
+        let withSessions = try fields.bool("withSessions") ?? false
+        return API.Parsed(
+            call: withSessions ? .querySessions(found.users) : .getUserStatus(found.users), subject: caller, errors: found.errors)
     }
 
     static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         var shown = Policy()
         shown.mustBeRegistered = owner.policy(of: parsed.subject).mustBeRegistered
-        try GetUserStatus.write(answer, to: parsed.subject, parsed.errors, shown, into: &json)
+        guard case .sessions(let records, let users, let sessions, let asOf) = answer else {
+            return try GetUserStatus.write(answer, to: parsed.subject, parsed.errors, shown, into: &json)
+        }
+        // A record without the sessions would look like a user who has none.
+        let complete = zip(records, users).map { sessions[$1] == nil ? nil : $0 }
+        let list = CallAnswer.userStatusList(complete, users: users, asOf: asOf)
+        try GetUserStatus.write(list, to: parsed.subject, parsed.errors, shown, into: &json) { user, json in
+            json.key("sessions")
+            json.array { json in for session in sessions[user] ?? [] { json.session(session) } }
+        }
+    }
+}
+
+extension QueryOnlineStatus {
+    /// The sessions of a user that this node owns. Those in their grace are not open.
+    static func sessions(of user: UserID, _ owner: borrowing Owner, _ cluster: borrowing Cluster) -> [UserSession] {
+        guard let index = owner.index(ofKnown: user) else { return [] }
+        return owner.users[index].sessions.filter { $0.graceDeadline == nil }.map { session in
+            UserSession(
+                id: session.id, platform: session.platform, deviceID: session.deviceID,
+                node: cluster.peers[session.peer].peer.id.rawValue, since: session.openedAt)
+        }
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func session(_ session: UserSession) {
+        object { json in
+            json.member("sessionID", session.id.description)
+            json.member("platform", session.platform)
+            json.member("deviceID", session.deviceID)
+            json.member("node", session.node)
+            json.member("since", session.since)
+        }
+    }
+}
+
+extension Calls {
+    /// Gathers the records and the open sessions of users.
+    mutating func querySessions(
+        of users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        at now: Now
+    ) {
+        askSessions(of: users, for: call, &cluster)
+        gather(users, for: call, &edge, &owner, &cluster, at: now)
+    }
+
+    /// Asks the owners of users for their sessions.
+    mutating func askSessions(of users: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
+        for (_, group) in cluster.placement.grouped(users) {
+            for start in stride(from: 0, to: group.count, by: OwnerOperation.sessionsUsersMax) {
+                let part = Array(group[start..<min(start + OwnerOperation.sessionsUsersMax, group.count)])
+                ask(.sessions(part), of: part[0], for: call, &cluster)
+            }
+        }
+    }
+
+    /// Takes the sessions of the users of a request, in its order.
+    mutating func take(
+        _ lists: [[UserSession]], to sent: PendingCalls.Sent, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        at now: Now
+    ) {
+        guard case .sessions(let users) = sent.request.operation else { return }
+        for (user, list) in zip(users, lists) { waiting[sent.call]?.answered.sessions[user] = list }
+        advance(sent.call, &edge, &owner, &cluster, at: now)
     }
 }

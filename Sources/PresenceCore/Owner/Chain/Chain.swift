@@ -168,6 +168,7 @@ struct Chain {
         let pair = apply.pair
         // Another node may own the user by now, and may have refused the command.
         guard !cluster.mayHaveWaited(at: now) else { return }
+        guard !(owner.listsMayBeIncomplete && cluster.lacksRowsOfMember) else { return }
         guard cluster.decides(pair.other), replication.refusalOfChange(of: pair.other, cluster) == nil else { return }
         guard owner.accepts(apply.command.version, at: now) else { return }
         let user = owner.index(of: pair.other)

@@ -65,6 +65,8 @@ struct ChainDoubts {
         guard verify.verdict != .isDoubted else {
             return add([LearnedDecision(pair: pair, version: verify.version)], countMax: cluster.settings.callsMax, at: now)
         }
+        // An owner that was cut off may lack the decision, which is open here as a replica. It learns the decision, and is asked again.
+        if verify.verdict == .isVoid, Self.isOpen(verify.version, of: pair, owner) { return }
         if doubts[pair]?.version == verify.version { doubts[pair] = nil }
         let gone: [Row.Kind] =
             switch verify.verdict {
@@ -84,6 +86,14 @@ struct ChainDoubts {
         cluster.outbox.rowsForOwners += kinds.compactMap { kind in
             owner.users[user].list(kind).entry(for: String(pair.user.id)).map { Row($0, of: pair.other, kind) }
         }
+    }
+
+    /// Whether this node has the row of a decision that has not ended.
+    private static func isOpen(_ version: Version, of pair: ChainPair, _ owner: borrowing Owner) -> Bool {
+        guard let user = owner.index(ofKnown: pair.user),
+            let entry = owner.users[user].list(.chainOutbox).entry(for: String(pair.other.id))
+        else { return false }
+        return !entry.isRemoved && entry.version.stamp == version.stamp
     }
 
     /// The end of a decision; nil if this node does not know it now. Then it is asked again.

@@ -1,0 +1,106 @@
+import PresenceWire
+
+/// `onlineUsers`: returns a page of the ONLINE users of an app, and their number.
+enum OnlineUsers: OperatorOperation {
+    /// Most users of a page.
+    static let limitMax: Int64 = 1_000
+    private static let limitStandard: Int64 = 100
+
+    static let description = OpenAPI.Operation(
+        name: "onlineUsers", summary: "Returns a page of the app's ONLINE users, in an order that does not change, and their number.",
+        request: Schema.object([
+            Schema.optional(
+                "cursor", Schema.described(Schema.reference("UserID"), "The cursor of the page before; without it the first page.")),
+            Schema.optional("limit", Schema.integer(1...limitMax, "Most users of the page; default \(limitStandard).")),
+        ]),
+        answer: Schema.object([
+            Schema.required(
+                "users",
+                Schema.list(
+                    of: Schema.object([
+                        Schema.required("userID", Schema.reference("UserID")), Schema.required("platforms", Schema.list(of: Schema.string)),
+                    ]))),
+            Schema.sometimes("cursor", Schema.described(Schema.string, "For the next page; absent in the last page.")),
+            Schema.required("total", Schema.integer),
+        ]))
+
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
+        let cursor = try fields.text("cursor", bytesMax: Limits.nameBytesMax)
+        if let cursor, !Limits.isValidName(cursor) { throw .parameter("cursor: is not the cursor of an earlier page") }
+        let limit = try fields.integer("limit", in: 1...limitMax) ?? limitStandard
+        let query = OnlineQuery(app: String(caller.app), after: cursor.map { UserID($0, besides: caller) }, limit: Int(limit))
+        return API.Parsed(call: .onlineUsers(query), subject: caller, errors: [])
+    }
+
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .onlineUsers(let users, let total) = answer, case .onlineUsers(let query) = parsed.call else {
+            preconditionFailure("onlineUsers is answered with \(answer)")
+        }
+        json.object { json in
+            json.key("users")
+            json.array { json in
+                for user in users { json.onlineUser(user) }
+            }
+            if users.count == query.limit, let last = users.last { json.member("cursor", last.user.id) }
+            json.member("total", Int64(total))
+        }
+    }
+}
+
+extension JSONWriter {
+    /// Writes a user of a list of ONLINE users.
+    package mutating func onlineUser(_ user: OnlineUser) {
+        object { json in
+            json.member("userID", user.user.id)
+            json.key("platforms")
+            json.array { json in for platform in user.platforms { json.string(platform) } }
+        }
+    }
+}
+
+extension OnlineUsers {
+    /// Asks all nodes for their next users.
+    static func ask(
+        _ query: OnlineQuery, by caller: UserID, for call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster
+    ) {
+        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
+            let request = calls.waiting.send(.onlineUsers(query), of: caller, for: call, to: peer, isRepeated: false)
+            cluster.send(.request(request), to: peer)
+        }
+    }
+
+    /// Takes the users of one node. After those of all nodes, the page has the first of them.
+    static func take(
+        _ users: [OnlineUser], total: UInt64, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge,
+        _ cluster: inout Cluster
+    ) {
+        calls.waiting[call]?.answered.onlineUsers += users
+        calls.waiting[call]?.answered.onlineTotal += Int(clamping: min(total, 1 << 40))
+        guard let pending = calls.waiting[call], pending.openCount == 0, case .onlineUsers(let query) = pending.call else { return }
+        let sorted = pending.answered.onlineUsers.sorted { OnlineUser.isBefore($0.user, $1.user) }
+        calls.finish(call, .onlineUsers(Array(sorted.prefix(query.limit)), total: pending.answered.onlineTotal), &edge, &cluster)
+    }
+
+    /// Slots that are searched at a time.
+    private static let slotsSearched = 256
+
+    /// The answer of one node: the first users behind the query's position, and the number of all.
+    static func answer(_ query: OnlineQuery, _ owner: borrowing Owner) -> Answer {
+        let limit = min(query.limit, Int(limitMax))
+        var found: [OnlineUser] = []
+        var start = Int(query.after?.slot ?? 0)
+        while start < Ring.slotsCount, found.count < limit {
+            let end = min(start + slotsSearched, Ring.slotsCount)
+            var part: [OnlineUser] = []
+            owner.users.forEachUser(in: Slot(start)...Slot(end - 1)) { index in
+                guard !owner.users[index].isReplica, owner.users[index].record.statusType == .online else { return }
+                let user = owner.users.user(at: index)
+                guard user.app == query.app, query.after.map({ OnlineUser.isBefore($0, user) }) ?? true else { return }
+                part.append(OnlineUser(user: user, platforms: owner.users[index].record.onlinePlatforms))
+            }
+            found += part.sorted { OnlineUser.isBefore($0.user, $1.user) }
+            start = end
+        }
+        return .onlineUsers(Array(found.prefix(limit)), total: UInt64(owner.users.onlineCount(of: query.app)))
+    }
+}

@@ -1,0 +1,94 @@
+/// An open session of a user as the owner knows it (X1).
+public struct UserSession: Hashable, Sendable {
+    public var id: SessionID
+    public var platform: String
+    public var deviceID: String
+    /// The node that holds the session's stream.
+    public var node: String
+    /// The time of the login.
+    public var since: Milliseconds
+
+    public init(id: SessionID, platform: String, deviceID: String, node: String, since: Milliseconds) {
+        self.id = id
+        self.platform = platform
+        self.deviceID = deviceID
+        self.node = node
+        self.since = since
+    }
+
+    init(from reader: inout WireReader) throws(DecodeError) {
+        id = try reader.session()
+        platform = try reader.text(bytesMax: Limits.platformBytesMax)
+        deviceID = try reader.text(bytesMax: Limits.deviceBytesMax)
+        node = try reader.text(bytesMax: Limits.nameBytesMax)
+        since = try reader.time()
+    }
+
+    /// The sessions of several users.
+    static func lists(from reader: inout WireReader) throws(DecodeError) -> [[UserSession]] {
+        try reader.list { reader throws(DecodeError) in
+            try reader.list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in try UserSession(from: &reader) }
+        }
+    }
+
+    func write(into writer: inout WireWriter) {
+        writer.session(id)
+        for text in [platform, deviceID, node] { writer.text(text) }
+        writer.signed(since)
+    }
+}
+
+/// A question for the next users of an app who are ONLINE.
+public struct OnlineQuery: Hashable, Sendable {
+    public var app: String
+    /// The last user of the page before, in the order of ``OnlineUser/isBefore(_:_:)``; nil for the first page.
+    public var after: UserID?
+    public var limit: Int
+
+    public init(app: String, after: UserID?, limit: Int) {
+        self.app = app
+        self.after = after
+        self.limit = limit
+    }
+
+    init(from reader: inout WireReader) throws(DecodeError) {
+        app = try reader.text(bytesMax: Limits.nameBytesMax)
+        after = try reader.optional { reader throws(DecodeError) in try reader.user() }
+        limit = Int(clamping: try reader.unsigned())
+    }
+
+    func write(into writer: inout WireWriter) {
+        writer.text(app)
+        writer.optional(after) { $0.user($1) }
+        writer.unsigned(UInt64(limit))
+    }
+}
+
+/// A user who is ONLINE, in a list of such users.
+public struct OnlineUser: Hashable, Sendable {
+    public var user: UserID
+    public var platforms: [String]
+
+    public init(user: UserID, platforms: [String]) {
+        self.user = user
+        self.platforms = platforms
+    }
+
+    init(from reader: inout WireReader) throws(DecodeError) {
+        user = try reader.user()
+        platforms = try reader.list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
+            try reader.text(bytesMax: Limits.platformBytesMax)
+        }
+    }
+
+    func write(into writer: inout WireWriter) {
+        writer.user(user)
+        writer.list(platforms) { $0.text($1) }
+    }
+
+    /// The order of lists: by slot, and by ID within a slot. A node finds the users of a slot without reading all others.
+    public static func isBefore(_ first: UserID, _ second: UserID) -> Bool {
+        let (one, other) = (first.slot, second.slot)
+        return one == other ? first.joined.utf8.lexicographicallyPrecedes(second.joined.utf8) : one < other
+    }
+}

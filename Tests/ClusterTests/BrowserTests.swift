@@ -1,0 +1,137 @@
+import Foundation
+import HTTP2
+import NIOPosix
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Testing
+
+/// The calls of pages in browsers (<doc:HTTPAPI#Browsers>).
+@Suite(.serialized, .timeLimit(.minutes(3))) struct BrowserTests {
+    private static let versions = ["--http1.1", "--http2-prior-knowledge"]
+
+    /// Sends a request with curl and returns the status, the fields by lower-case name, and the rest of the output.
+    private func request(_ flags: [String], _ path: String, _ fixture: Fixture, node: Int = 0) async throws
+        -> (status: Int, fields: [String: String], body: String)
+    {
+        let result = try await run("curl", flags + ["-s", "-i", "http://127.0.0.1:\(fixture.nodes[node].ports.client)\(path)"])
+        let parts = result.output.components(separatedBy: "\r\n\r\n")
+        let lines = parts[0].components(separatedBy: "\r\n")
+        var fields: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields[line[..<colon].lowercased()] = line[colon...].dropFirst().trimmingCharacters(in: .whitespaces)
+        }
+        let status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return (status, fields, parts.dropFirst().joined(separator: "\r\n\r\n"))
+    }
+
+    private func preflight(_ version: String, from origin: String, _ fixture: Fixture) async throws -> [String: String] {
+        let answer = try await request(
+            [
+                version, "-X", "OPTIONS", "-H", "Origin: \(origin)", "-H", "Access-Control-Request-Method: POST", "-H",
+                "Access-Control-Request-Headers: authorization,content-type",
+            ], "/v1/getUserStatus", fixture)
+        #expect(answer.status == 204 && answer.body.isEmpty, "\(version): \(answer)")
+        return answer.fields
+    }
+
+    @Test("A preflight is answered with 204; an allowed origin gets the methods and headers for 600 s", arguments: versions)
+    func preflights(version: String) async throws {
+        let fixture = try await Fixture.start { $0.corsOrigins = ["https://app.example.com"] }
+        for origin in ["https://app.example.com", "http://localhost:5173"] {
+            let fields = try await preflight(version, from: origin, fixture)
+            #expect(fields["access-control-allow-origin"] == origin && fields["access-control-max-age"] == "600")
+            #expect(fields["access-control-allow-headers"] == "Authorization, Content-Type, Last-Event-ID")
+            #expect(fields["access-control-allow-methods"] == "GET, POST" && fields["vary"] == "Origin")
+            #expect(fields["content-length"] == nil)
+        }
+        let fields = try await preflight(version, from: "https://evil.example", fixture)
+        #expect(!fields.keys.contains { $0.hasPrefix("access-control") }, "\(fields)")
+        try await fixture.stop()
+    }
+
+    @Test("Answers, refusals and streams name the allowed origin, and no other", arguments: versions)
+    func answers(version: String) async throws {
+        let fixture = try await Fixture.start { $0.corsOrigins = ["*"] }
+        let token = "Authorization: Bearer \(try await TokenMint().token(user: "ann"))"
+        let page = ["-H", "Origin: https://any.example"]
+        let call = [version, "-H", token, "-d", #"{"userIDs":["ben"]}"#]
+        for (flags, path, status) in [
+            (call + page, "/v1/getUserStatus", 200), ([version, "-d", "{}"] + page, "/v1/getUserStatus", 401),
+            (call + page, "/v1/nothing", 404), ([version, "-m", "5", "-H", token] + page, "/v1/events?platform=web", 200),
+        ] {
+            let answer = try await request(flags, path, fixture)
+            #expect(answer.status == status && answer.fields["access-control-allow-origin"] == "*", "\(path): \(answer)")
+            #expect(answer.fields["access-control-expose-headers"] == "Retry-After")
+        }
+        #expect(try await request(call, "/v1/getUserStatus", fixture).fields["access-control-allow-origin"] == nil)
+        try await fixture.stop()
+    }
+
+    @Test("An event stream tells proxies not to store, change or delay it", arguments: versions) func streamHead(version: String)
+        async throws
+    {
+        let fixture = try await Fixture.start()
+        let token = "Authorization: Bearer \(try await TokenMint().token(user: "ann"))"
+        let answer = try await request([version, "-m", "3", "-H", token], "/v1/events", fixture)
+        #expect(answer.fields["cache-control"] == "no-store, no-transform" && answer.fields["x-accel-buffering"] == "no")
+        #expect(answer.body.contains("event: onConnected"))
+        try await fixture.stop()
+    }
+
+    private func ticket(of user: String, _ fixture: Fixture) async throws -> String {
+        let answer = try await fixture.call("streamTicket", "{}", as: user)
+        #expect(answer.status == 200 && answer.json["expiresInSeconds"]?.number == 30)
+        return try #require(answer.json["ticket"]?.text)
+    }
+
+    @Test("A stream ticket opens one stream of its user, at any node of the cluster") func ticketOpensOnce() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        for node in 0..<3 {
+            let ticket = try await ticket(of: "ann", fixture)
+            let stream = HTTPExchange.stream(
+                host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/events?ticket=\(ticket)&platform=web", headers: [],
+                on: MultiThreadedEventLoopGroup.singleton.next())
+            var text = ""
+            for try await piece in stream {
+                text += String(decoding: piece, as: UTF8.self)
+                if text.contains("\n\n") { break }
+            }
+            #expect(text.hasPrefix("event: onConnected") && text.contains(#""userID":"ann""#), "\(text)")
+            for other in 0..<3 {
+                let second = try await request(["-m", "5"], "/v1/events?ticket=\(ticket)", fixture, node: other)
+                #expect(second.status == 401 && second.body.contains(#""code":6014"#), "\(second)")
+            }
+        }
+        let changed = try await ticket(of: "ann", fixture).replacing("YW5u", with: "YmVu")
+        #expect(try await request([], "/v1/events?ticket=\(changed)", fixture).status == 401)
+        #expect(try await request([], "/v1/events?ticket=nothing", fixture).status == 401)
+        try await fixture.stop()
+    }
+
+    @Test("A kick voids the tickets that older tokens have requested") func kick() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let ticket = try await ticket(of: "ann", fixture)
+        let admin = try await TokenMint().token(user: "ops", isAdmin: true)
+        let kicked = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[1].ports.ops, path: "/admin/v1/kick",
+            headers: [("authorization", "Bearer \(admin)")], body: #"{"userID":"ann"}"#, on: MultiThreadedEventLoopGroup.singleton.next())
+        #expect(kicked.status == 200, "\(kicked.text)")
+        for node in 0..<2 {
+            #expect(try await request([], "/v1/events?ticket=\(ticket)", fixture, node: node).status == 401)
+        }
+        try await fixture.stop()
+    }
+
+    @Test("A stream with comments=true carries comments over HTTP/2 in the interval of heartbeats") func comments() async throws {
+        let fixture = try await Fixture.start { $0.gateway.heartbeatInterval = .seconds(1) }
+        var text = ""
+        for try await piece in try await fixture.events("ann", query: "platform=web&comments=true") {
+            text += String(decoding: piece, as: UTF8.self)
+            if text.components(separatedBy: "\n\n:\n\n").count > 2 { break }
+        }
+        #expect(text.contains("event: onConnected"))
+        try await fixture.stop()
+    }
+}
