@@ -50,7 +50,8 @@ browsers: browser-deps
 	@echo "== browsers"
 	ROLLCALL=$${ROLLCALL:-.build/debug/rollcall} Tests/WebClient/run
 	ROLLCALL=$${ROLLCALL:-.build/debug/rollcall} Tests/Console/run
-	ROLLCALL=$${ROLLCALL:-.build/debug/rollcall} Tests/Deploy/proxies
+	@# The debug binary shares two cores with everything else here.
+	ROLLCALL=$${ROLLCALL:-.build/debug/rollcall} SLACK=1.8 Tests/Deploy/proxies
 
 # Whole clusters in virtual time: .build-simulation/release/cluster-simulation --seeds 1..1000
 simulation: deps

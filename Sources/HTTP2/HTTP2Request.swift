@@ -86,7 +86,7 @@ extension HTTP2Headers {
     ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 10 + answer.fields.count) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 18) { fields in
                     fields[0] = status(answer.status)
                     fields[1] = field(date)
                     var count = 2

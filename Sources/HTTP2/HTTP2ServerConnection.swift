@@ -372,8 +372,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
-        server.origins.withValue(of: head.isPublic ? .any : session.streams[slot].origin) { origin in
-            HTTP2Headers.withFields(of: head, server.date, origin) { session.respond(slot, $0) }
+        let origin = head.isPublic ? .any : session.streams[slot].origin
+        if origin.isAllowed {
+            server.origins.withValue(of: origin) { origin in
+                HTTP2Headers.withFields(of: head, server.date, origin) { session.respond(slot, $0) }
+            }
+        } else {
+            HTTP2Headers.withFields(of: head, server.date, nil) { session.respond(slot, $0) }
         }
         markDirty()
     }

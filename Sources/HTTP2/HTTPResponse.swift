@@ -26,6 +26,7 @@ public struct HTTPResponse {
         self.body = body
         self.retryAfter = retryAfter
         self.allow = allow
+        precondition(fields.count <= HTTPField.countMax, "an answer has \(fields.count) fields of its own")
         self.fields = fields
         self.isPublic = isPublic
     }
@@ -44,6 +45,9 @@ public struct HTTPResponse {
 
 /// A header field of an answer. The name is in lower case.
 public struct HTTPField: Sendable {
+    /// Most fields of an answer besides the ten that answers of every kind may have. A fixed number needs no allocation on the heap.
+    static let countMax = 8
+
     let name: StaticString
     let value: [UInt8]
 

@@ -21,7 +21,7 @@ export class Chromium extends EventEmitter {
     const browser = new Chromium();
     browser.#folder = await mkdtemp(join(tmpdir(), "chromium-"));
     const child = spawn(binary, [
-      "--headless=new", "--no-sandbox", "--remote-debugging-pipe", `--user-data-dir=${browser.#folder}`, "--disable-gpu",
+      "--headless=new", "--no-sandbox", "--remote-debugging-pipe", "--disable-dev-shm-usage", `--user-data-dir=${browser.#folder}`, "--disable-gpu",
       "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
       ...flags, "about:blank",
     ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });

@@ -11,10 +11,8 @@ extension Calls {
         if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {
             return cluster.send(.answer(id: request.id, answer), to: peer)
         }
-        switch request.operation {
-        case .followers, .onlineUsers: return cluster.send(.misrouted([request.user]), to: peer)
-        default: break
-        }
+        if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
+        if case .onlineUsers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
         guard cluster.decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
         // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
@@ -52,7 +50,7 @@ extension Calls {
     /// Whether this node neither answers nor refuses a request now: it may have been answered, or this node lacks rows that decide.
     private func isSentBack(_ request: Request, _ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
         if request.operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(request, owner, cluster, at: now) { return true }
-        return request.operation.readsLists && owner.listsMayBeIncomplete && cluster.lacksRowsOfMember
+        return owner.listsMayBeIncomplete && cluster.lacksRowsOfMember && request.operation.readsLists
     }
 
     /// Whether the call of a request has ended at its gateway: the request was queued for longer than a call may last.
