@@ -59,7 +59,8 @@ final class OriginTable {
         for index in 3..<max(values.count, 3) where origin.equals(values[index]) { return Number(rawValue: UInt8(index)) }
         guard allowed.allowsLoopback, Self.isLoopback(origin) else { return .refused }
         guard values.count <= Int(UInt8.max) else { return .any }
-        values.append(Array(origin))
+        // Not `Array(origin)`: with a second use the compiler would copy each header value byte by byte.
+        values.append(origin.map { $0 })
         return Number(rawValue: UInt8(values.count - 1))
     }
 
