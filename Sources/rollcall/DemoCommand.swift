@@ -35,6 +35,9 @@ struct DemoCommand: AsyncParsableCommand {
     /// Runs and shows the load, until its end or a signal.
     private func run(_ nodes: [RollcallNode], until signals: UnixSignalsSequence) async throws -> SimulationReport {
         for node in nodes { describe(node) }
+        // For a person at this terminal: it is signed with the public development key, and ends after a day.
+        let token = try await TokenMint().token(user: "operator", isAdmin: true)
+        Terminal.line("console http://127.0.0.1:\(nodes[0].ports.ops)/console\ntoken   \(token)\n")
         let simulation = try await simulate(nodes)
         let watcher = Task {
             for await _ in signals {
