@@ -2,7 +2,7 @@
 
 import { CallError, call, openAPIDocument } from "./api.js";
 import { facts, field, fill, freshID, h, identifier, table, visible } from "./dom.js";
-import { ask, problemPlace, resultPlace } from "./ui.js";
+import { ask, attempt, problemPlace, resultPlace } from "./ui.js";
 
 export function createAppsPage(context) {
   const problem = problemPlace();
@@ -123,19 +123,10 @@ export function createAppsPage(context) {
     result.element.focus();
   }
 
-  async function guarded(work) {
-    problem.show(null);
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof CallError)) reportError(error);
-      problem.show(error);
-    }
-  }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    guarded(reviewChanges);
+    attempt(problem, reviewChanges);
   });
   form.addEventListener("invalid", () => {
     // An invalid field that the filter hides could not show its message.
@@ -147,14 +138,14 @@ export function createAppsPage(context) {
   filter.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
   discard.addEventListener("click", () => {
     result.clear();
-    guarded(load);
+    attempt(problem, load);
   });
 
   return {
     element,
     start() {
       // Edits stay while another page is open.
-      if (policy === null || edits().length === 0) guarded(async () => {
+      if (policy === null || edits().length === 0) attempt(problem, async () => {
         await load();
         context.fresh(null);
       });

@@ -83,6 +83,17 @@ export function resultPlace() {
   return { element, show: (...content) => fill(element, content), clear: () => fill(element) };
 }
 
+/** Runs an async function. An error appears in the problem place; one that is no `CallError` is a fault of the page, and is logged too. */
+export async function attempt(problem, work) {
+  problem.show(null);
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof CallError)) reportError(error);
+    problem.show(error);
+  }
+}
+
 /**
  * Makes a form call an async function, one call at a time. A `CallError` appears in the form's problem place. A second submission while
  * the first one runs is ignored.
@@ -94,16 +105,9 @@ export function submitting(form, problem, work) {
     if (isRunning) return;
     isRunning = true;
     form.setAttribute("aria-busy", "true");
-    problem.show(null);
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof CallError)) reportError(error);
-      problem.show(error);
-    } finally {
-      isRunning = false;
-      form.removeAttribute("aria-busy");
-    }
+    await attempt(problem, work);
+    isRunning = false;
+    form.removeAttribute("aria-busy");
   });
   return form;
 }
