@@ -88,6 +88,7 @@ let package = Package(
             name: "PresenceNode",
             dependencies: [
                 "PresenceWire", "PresenceCore", "HTTP2", "CSQLite", "CAssets",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -172,7 +172,7 @@ package class ClusterProcess {
             case .deleteRows(let rows):
                 passOn(.effect(effect, of: effects))
                 disk.deleteRows(rows)
-            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock:
+            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock, .deliver:
                 passOn(.effect(effect, of: effects))
             }
         }

@@ -492,6 +492,7 @@ extension SimulatedCluster {
         case .transmit(let peer): transmit(from: node, to: peer)
         case .computeRing(let members):
             plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
+        case .deliver: preconditionFailure("no app of the simulation has a webhook")
         case .followSystemClock: nodes[node].adoptSystemClock()
         case .superseded(let card): Twins.end(node, .superseded(by: card), &self)
         case .membership(let id, let isAlive):

@@ -113,6 +113,7 @@ extension WireWriter {
         case .onlineUsers(let users, let total):
             tag(32)
             message(.answer(id: 0, .onlineUsers(users, total: UInt64(total))))
+        case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
         case .ticket(let ticket):
             tag(30)
             text(ticket)

@@ -227,6 +227,7 @@ function createControl(name, value, schema) {
     });
     return single(first, () => Number(first.value));
   }
+  if (Array.isArray(value)) return createListControl(id, name, value, schema.items?.enum ?? value);
   if (typeof value === "object" && value !== null) return createMapControl(id, value, schema);
   const first = h("input", { type: "text", id, value: String(value) });
   return single(first, () => first.value);
@@ -265,6 +266,19 @@ function createRateControl(id, name, value, schema) {
   };
 }
 
+/** Some words of a list. */
+function createListControl(id, name, value, words) {
+  const boxes = words.map((word, index) => h("input", {
+    type: "checkbox", id: index === 0 ? id : freshID("word"), value: word, "aria-label": `${name}, ${word}`,
+  }));
+  for (const box of boxes) box.checked = value.includes(box.value);
+  return {
+    element: h("span", { class: "rate" }, boxes.flatMap((box) => [box, ` ${box.value} `])), first: boxes[0],
+    read: () => boxes.filter((box) => box.checked).map((box) => box.value),
+    setDisabled(isDisabled) { for (const box of boxes) box.disabled = isDisabled; },
+  };
+}
+
 /** A map of names to values, written as `web=60, ios=120`. */
 function createMapControl(id, value, schema) {
   const isNumeric = schema.additionalProperties?.type === "integer";
@@ -285,6 +299,7 @@ function pairs(value) { return Object.keys(value).sort().map((key) => `${key}=${
 export function write(value) {
   if (value === false) return "false";
   if (value === null || typeof value !== "object") return String(value);
+  if (Array.isArray(value)) return value.join(", ");
   if (typeof value.calls === "number" && typeof value.seconds === "number") return `${value.calls} calls in ${value.seconds} s`;
   return pairs(value) || "none";
 }
@@ -298,6 +313,8 @@ function sentence(text) { return `${text[0].toUpperCase()}${text.slice(1)}.`; }
 function range(schema) {
   if (schema.anyOf) return schema.anyOf.map(range).join(", or ");
   if (schema.enum) return schema.enum.join(", ");
+  if (schema.items?.enum) return `any of ${range(schema.items)}`;
+  if (schema.type === "string" && schema.maxLength !== undefined) return `at most ${schema.maxLength} bytes`;
   if (schema.const !== undefined) return schema.const === false ? "no limit" : String(schema.const);
   if (schema.type === "boolean") return "true, false";
   if (schema.minimum !== undefined && schema.maximum !== undefined) {

@@ -26,7 +26,7 @@ package final class InProcessNode {
         gateway = GatewayLoop(
             index: 0, eventLoop: eventLoop, limits: limits, origins: AllowedOrigins(), settings: GatewaySettings(),
             authenticator: authenticator,
-            logins: LoginRates(perUserMax: NodeConfiguration().loginsPerUserMax, perAddressMax: NodeConfiguration().loginsPerAddressMax),
+            logins: LoginRates(perUserMax: NodeConfiguration().logins.perUserMax, perAddressMax: NodeConfiguration().logins.perAddressMax),
             shell: shell)
         try shell.start([gateway])
     }

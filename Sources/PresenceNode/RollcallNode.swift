@@ -31,6 +31,7 @@ public final class RollcallNode: @unchecked Sendable {
     private let servers: [HTTPServer]
     private let state: NodeState
     private let certificates: Certificates
+    private let webhooks: WebhookSender
     private let connectionLimits: ConnectionPorts
     private let logger: Logger
     /// The one stop of this node, once it has begun.
@@ -91,16 +92,17 @@ public final class RollcallNode: @unchecked Sendable {
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: Self.generation(after: store.lastGeneration, at: Clock.now().wall),
             address: address.description)
+        webhooks = WebhookSender(rules: configuration.webhookRules, loop: opsLoop, logger: logger)
         shell = Shell(
             peer: peer, cluster: configuration.cluster, joins: !configuration.join.isEmpty,
             secret: ClusterSecret(configuration.clusterSecret), tls: certificates.cluster?.caller,
             gatewaysCount: loops.count,
             settings: configuration.core, eventLoop: core,
-            store: store,
+            store: store, webhooks: webhooks,
             logger: logger)
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
-        let logins = LoginRates(perUserMax: configuration.loginsPerUserMax, perAddressMax: configuration.loginsPerAddressMax)
+        let logins = LoginRates(perUserMax: configuration.logins.perUserMax, perAddressMax: configuration.logins.perAddressMax)
         let gateways = loops.enumerated().map { [shell] index, loop in
             GatewayLoop(
                 index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
@@ -117,7 +119,7 @@ public final class RollcallNode: @unchecked Sendable {
         clusterHTTP.delegate = clusterListener
         let spread = configuration.drainTimeout / 2
         let admin = AdminAPI(
-            shell: shell, authenticator: authenticator,
+            shell: shell, authenticator: authenticator, webhookRules: configuration.webhookRules,
             drain: { [shell] in
                 guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
                     return false
@@ -382,6 +384,7 @@ public final class RollcallNode: @unchecked Sendable {
         for gateway in gateways { try await gateway.whenClosed(until: allIsRead).get() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
         for server in servers.dropFirst() { await server.stopListening() }
+        await webhooks.stop()
         store.close()
         shell.end()
         try await group.shutdownGracefully()

@@ -52,9 +52,24 @@ final class Shell: @unchecked Sendable {
     /// Whether the loop still accepts work. NIO ends a process that schedules work on a loop that has ended.
     private let takesUp = NIOLockedValueBox(true)
     let faults: MachineFaults
+    /// Sends webhooks; nil in a node that serves no clients.
+    private let webhooks: WebhookSender?
+    private var adminCalls = AdminCalls()
+
     /// The calls of operators that wait for an answer, by token.
-    private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
-    private var nextAdminToken: UInt64 = 0
+    private struct AdminCalls {
+        private var waiting: [UInt64: (CallAnswer) -> Void] = [:]
+        private var last: UInt64 = 0
+
+        /// Adds a call. Returns its token.
+        mutating func add(_ body: @escaping (CallAnswer) -> Void) -> UInt64 {
+            last += 1
+            waiting[last] = body
+            return last
+        }
+
+        mutating func take(_ token: UInt64) -> ((CallAnswer) -> Void)? { waiting.removeValue(forKey: token) }
+    }
 
     /// The messages of one gateway in a turn.
     private final class CrossingQueue: @unchecked Sendable {
@@ -65,11 +80,12 @@ final class Shell: @unchecked Sendable {
     init(
         peer: Peer, cluster: String, joins: Bool, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
         eventLoop: any EventLoop,
-        store: any Store, logger: Logger
+        store: any Store, webhooks: WebhookSender? = nil, logger: Logger
     ) {
         self.peer = peer
         self.eventLoop = eventLoop
         self.store = store
+        self.webhooks = webhooks
         self.logger = logger
         faults = MachineFaults(logger: logger)
         self.secret = secret
@@ -191,10 +207,8 @@ final class Shell: @unchecked Sendable {
     ///
     /// - Parameter seesAll: whether the answer has whole records, whatever their visibility.
     func perform(_ call: Call, caller: UserID, seesAll: Bool = true, then body: @escaping (CallAnswer) -> Void) {
-        nextAdminToken += 1
-        adminCalls[nextAdminToken] = body
-        node.perform(
-            call, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: nextAdminToken, at: Clock.now())
+        let token = adminCalls.add(body)
+        node.perform(call, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: token, at: Clock.now())
         obey()
     }
 
@@ -264,7 +278,7 @@ final class Shell: @unchecked Sendable {
             } else {
                 crossing[gateway].append(.message(message))
             }
-        case .answer(nil, let token, let answer): adminCalls.removeValue(forKey: token)?(answer)
+        case .answer(nil, let token, let answer): adminCalls.take(token)?(answer)
         case .answer(let gateway?, let token, let answer):
             if isHere[gateway] {
                 gateways[gateway].answer(token, answer)
@@ -277,6 +291,7 @@ final class Shell: @unchecked Sendable {
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
+        case .deliver(let delivery): deliver(delivery)
         case .followSystemClock:
             logger.notice("clock: the other nodes confirm that the system clock is right; this node follows it")
             Clock.adopt()
@@ -286,6 +301,18 @@ final class Shell: @unchecked Sendable {
             logger.notice(
                 isAlive ? "member joined" : node.cluster.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"]
             )
+        }
+    }
+
+    /// Sends a delivery, and reports the receiver's answer to the core.
+    private func deliver(_ delivery: WebhookDelivery) {
+        guard let webhooks else { return }
+        let wall = Clock.now().wall
+        Task { [self] in
+            let isAccepted = await webhooks.send(delivery, at: wall)
+            takeUp {
+                self.update { node, now in node.answered(WebhookAnswer(to: delivery, isAccepted: isAccepted), at: now) }
+            }
         }
     }
 

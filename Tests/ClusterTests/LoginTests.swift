@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test("A user beyond the login rate is refused, and others are not") func userRate() async throws {
-        let fixture = try await Fixture.start { $0.loginsPerUserMax = 1 }
+        let fixture = try await Fixture.start { $0.logins.perUserMax = 1 }
         #expect(try await refusal("ann", fixture) == nil)
         let refused = try #require(try await refusal("ann", fixture))
         #expect(
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test("An address beyond the login rate is refused") func addressRate() async throws {
-        let fixture = try await Fixture.start { $0.loginsPerAddressMax = 1 }
+        let fixture = try await Fixture.start { $0.logins.perAddressMax = 1 }
         #expect(try await refusal("bob", fixture) == nil)
         #expect(try await refusal("ann", fixture)?["code"]?.number == 7008)
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_logins_rate_limited_total{reason=\"loginsPerAddress\"} 1\n"))
@@ -39,7 +39,7 @@ import Testing
 
     /// Each login that is refused counts as a reset, as does each stream that the client resets: of 2,000 that a connection may have.
     @Test("A connection that goes on with refused logins is cut") func refusedLogins() async throws {
-        let fixture = try await Fixture.start { $0.loginsPerUserMax = 1 }
+        let fixture = try await Fixture.start { $0.logins.perUserMax = 1 }
         let (port, token) = (fixture.nodes[0].ports.client, try await TokenMint().token(user: "ann"))
         let holds = { (line: String) in try await fixture.nodes[0].metricsText().contains("\n\(line)\n") }
         // From then on the node knows the token, and looks at each login as it comes.

@@ -52,6 +52,7 @@ struct TestCluster {
     var losing: [(from: Int, to: Int)] = []
     /// The messages between nodes since this was last emptied; nil while no test reads them.
     var heard: [(from: Int, to: Int, message: Message)]?
+    var webhooks = WebhookReceiver()
     /// Bytes of batches sent, lost ones too.
     var bytesSent = 0
     private var nextToken: UInt64 = 0
@@ -196,6 +197,9 @@ struct TestCluster {
                 processes[index].gateways[0].value.tick(at: now)
                 processes[index].node.beat(at: now)
             }
+            for attempt in webhooks.takeOverdue(at: now) where processes[attempt.node].isUp {
+                processes[attempt.node].node.answered(WebhookAnswer(to: attempt.delivery, isAccepted: false), at: now)
+            }
             settle()
         }
     }
@@ -270,6 +274,9 @@ struct TestCluster {
         case .transmit(let peer): transmit(from: index, to: peer)
         case .computeRing(let members): processes[index].node.ringComputed(rings.ring(of: members), at: now)
         case .followSystemClock: followed.append(index)
+        case .deliver(let delivery):
+            guard let isAccepted = webhooks.receive(delivery, from: index, at: now) else { return }
+            processes[index].node.answered(WebhookAnswer(to: delivery, isAccepted: isAccepted), at: now)
         case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
         }
     }

@@ -57,6 +57,22 @@ import Testing
         #expect(try changed(app, json: #"{"settings":{"customStatus.ttlMax":86401}}"#).policy.customStatusSeconds == 86_401)
     }
 
+    @Test("A node stores the secret of a webhook, and no answer shows it") func secret() throws {
+        let secret = "0123456789abcdef"
+        let policy = try changed(
+            json:
+                #"{"settings":{"webhook.url":"https://a.example/x","webhook.secret":"\#(secret)","webhook.events":["profile","friends"]}}"#)
+        let stored = try AppPolicy(try JSONReader.read(policy.json))
+        #expect(
+            stored.policy == policy.policy && stored.policy.webhook.secret == secret
+                && stored.policy.webhook.events == [.friends, .profile])
+        var json = JSONWriter(reserving: 1_024)
+        json.object { policy.writeAll(into: &$0) }
+        let shown = String(decoding: json.bytes, as: UTF8.self)
+        #expect(!shown.contains(secret) && shown.contains(#""webhook.secret":"(set)""#))
+        #expect(try !policy.changed(by: try JSONReader.read(#"{"settings":{"webhook.url":null}}"#.utf8.map { $0 })).policy.hasWebhook)
+    }
+
     @Test("A stored policy is read back") func stored() throws {
         let policy = try changed(
             json: #"{"preset":"zim","settings":{"rate.query":false,"rate.setStatus":{"calls":2,"seconds":3},"plan":"basic"}}"#)
@@ -89,6 +105,14 @@ import Testing
             (#"{"settings":{"customStatus.needsSession":1}}"#, "customStatus.needsSession"),
             (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
             (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"),
+            (#"{"settings":{"webhook.url":"https://a.example"}}"#, "webhook.url"),
+            (#"{"settings":{"webhook.url":"ftp://a.example","webhook.secret":"0123456789abcdef"}}"#, "webhook.url"),
+            (#"{"settings":{"webhook.url":"https://u:p@a.example","webhook.secret":"0123456789abcdef"}}"#, "webhook.url"),
+            (#"{"settings":{"webhook.url":"https://","webhook.secret":"0123456789abcdef"}}"#, "webhook.url"),
+            (#"{"settings":{"webhook.url":"https://a.example/#x","webhook.secret":"0123456789abcdef"}}"#, "webhook.url"),
+            (#"{"settings":{"webhook.secret":"0123456789abcde"}}"#, "webhook.secret"),
+            (#"{"settings":{"webhook.events":[]}}"#, "webhook.events"), (#"{"settings":{"webhook.events":["logins"]}}"#, "webhook.events"),
+            (#"{"settings":{"webhook.events":["friends","friends"]}}"#, "webhook.events"),
             (#"{"settings":[]}"#, "settings"),
         ])
     func invalidSetting(json: String, setting: String) throws {

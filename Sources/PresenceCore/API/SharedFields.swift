@@ -35,7 +35,7 @@ extension OpenAPI {
 extension Schema {
     static let asUser = optional(
         "asUser", described(reference("UserID"), "User for whom the call is made; only for tokens with role \"admin\"."))
-    static let expiry = integer(OpenAPI.standard.subscriptionSecondsMin...OpenAPI.standard.subscriptionSecondsMax, "Seconds.")
+    static let expiry = integer(OpenAPI.standard.subscriptionSeconds.min...OpenAPI.standard.subscriptionSeconds.max, "Seconds.")
     static let subscribeType = described(
         integer(1...4),
         """

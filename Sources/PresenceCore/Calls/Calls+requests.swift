@@ -4,7 +4,8 @@ import PresenceWire
 extension Calls {
     /// Performs a request, or returns why it is refused.
     mutating func onRequest(
-        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ edge: inout Edge,
+        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ webhooks: inout Webhooks,
+        _ edge: inout Edge,
         _ owner: inout Owner,
         _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
@@ -13,6 +14,10 @@ extension Calls {
         }
         if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
         if case .onlineUsers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
+        if case .replayWebhooks(let app, let since) = request.operation {
+            guard cluster.ownership.acquiringCount == 0 else { return cluster.send(.misrouted([request.user]), to: peer) }
+            return ReplayWebhooks.perform(app, since: since, request, from: peer, &webhooks, &owner, &cluster, at: now)
+        }
         guard cluster.decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
         // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
@@ -83,7 +88,8 @@ extension OwnerOperation {
         switch self {
         case .chain, .friends, .friendCall, .checkRelations, .profiles: true
         case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
-            .visibility, .logout, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers:
+            .visibility, .logout, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
+            .replayWebhooks:
             false
         }
     }

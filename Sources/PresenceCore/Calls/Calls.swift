@@ -115,6 +115,8 @@ struct Calls {
             waiting.fill(records, into: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .sessions(let lists): take(lists, to: sent, &edge, &owner, &cluster, at: now)
+        case .replayed(let count, let isComplete):
+            ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, &edge, &cluster)
         case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, &edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
@@ -166,7 +168,7 @@ struct Calls {
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
-            .getFriendList, .friendCall, .getUsersProfile, .issueTicket, .redeemTicket, .onlineUsers:
+            .getFriendList, .friendCall, .getUsersProfile, .issueTicket, .redeemTicket, .onlineUsers, .replayWebhooks:
             break
         }
     }
@@ -235,7 +237,7 @@ struct Calls {
             let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
             return cluster.send(.request(request), to: sent.peer)
         }
-        if case .onlineUsers = sent.request.operation {
+        if sent.request.operation.isForAllNodes {
             // Nodes that have answered may own the users of a dead node now.
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
                 return finish(sent.call, .refused(.unavailable), &edge, &cluster)

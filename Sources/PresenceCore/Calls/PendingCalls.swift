@@ -20,6 +20,8 @@ struct PendingCalls {
         var profiles = ProfileGathering.Parts()
         /// For `querySessions`.
         var sessions: [UserID: [UserSession]] = [:]
+        /// For `replayWebhooks`.
+        var replayed = (eventsCount: 0, isComplete: true)
         /// For `onlineUsers`.
         var onlineUsers: [OnlineUser] = []
         var onlineTotal = 0

@@ -44,13 +44,14 @@ extension Row {
         case .pendencyRead: _ = try ReadRequests(self)
         case .chainOutbox: _ = try OutboxCommand(self)
         case .profileSubscription: _ = try ProfileSubscription(self)
+        case .webhookLog: _ = try WebhookLog(self)
         case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
         }
     }
 
     private func checkKey() throws(RowError) {
         switch kind {
-        case .profile, .pendencyRead: if !key.isEmpty { throw RowError(self, "the key is not empty") }
+        case .profile, .pendencyRead, .webhookLog: if !key.isEmpty { throw RowError(self, "the key is not empty") }
         case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
         case .friend, .pendencyOut, .pendencyIn, .blocked, .chainOutbox, .profileSubscription:
             if key == Row.lateMark, value == nil, kind.hasSequence { return }

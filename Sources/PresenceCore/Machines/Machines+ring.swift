@@ -73,6 +73,7 @@ extension Machines {
         if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
         chain.reopen(owner, &cluster, at: now)
+        webhooks.reopen(owner)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         // Peers whose users were rejected repeat them at once.

@@ -19,6 +19,7 @@ struct Machines: ~Copyable {
     var removal = FollowedQuestions()
     var chain = Chain()
     var chainDoubts = ChainDoubts()
+    var webhooks = Webhooks()
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
 
@@ -40,7 +41,7 @@ struct Machines: ~Copyable {
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
         case .clock: owner.clock.observe(row.version)
         case .status, .subscription, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead,
-            .chainOutbox, .profileSubscription:
+            .chainOutbox, .profileSubscription, .webhookLog:
             replication.noteWritten(row.user.slot)
             try owner.load(row, at: now)
         }
@@ -169,11 +170,12 @@ struct Machines: ~Copyable {
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
         calls.tick(&edge, &owner, &cluster, at: now)
-        for pair in cluster.outbox.chainsToReopen.takeAll() { chain.reopen(pair, owner, &cluster, at: now) }
-        chain.block(cluster.outbox.chainsToBlock.takeAll())
+        for pair in cluster.outbox.chains.toReopen.takeAll() { chain.reopen(pair, owner, &cluster, at: now) }
+        chain.block(cluster.outbox.chains.toBlock.takeAll())
         chain.tick(&owner, &cluster, at: now)
-        chainDoubts.add(cluster.outbox.chainsToVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)
+        chainDoubts.add(cluster.outbox.chains.toVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)
         chainDoubts.tick(owner, &cluster, at: now)
+        webhooks.tick(&owner, &cluster, at: now)
         resyncOverflown(at: now)
         for outcome in replication.overdue(at: now) { carryOut(outcome, at: now) }
         replication.retryDisk(&cluster, at: now)

@@ -71,6 +71,30 @@ public struct NodeStatistics: Equatable, Sendable {
         public let lists: Lists
     }
 
+    /// The facts that every node keeps.
+    public struct Shared: Equatable, Sendable {
+        /// Users with a kick that still counts.
+        public let kicks: Int
+        /// Apps with a policy of their own.
+        public let policies: Int
+    }
+
+    /// The deliveries of webhook events.
+    public struct Webhooks: Equatable, Sendable {
+        public let accepted: UInt64
+        public let failed: UInt64
+        /// Events of the accepted deliveries.
+        public let events: UInt64
+        /// Events that were not accepted in time.
+        public let expired: UInt64
+        /// Events that were removed because too many of their user waited.
+        public let dropped: UInt64
+        /// Users with events that wait for a delivery.
+        public let usersWaiting: Int
+        /// Apps whose receivers have failed often.
+        public let circuitsOpen: Int
+    }
+
     public let logins: UInt64
     public let logouts: UInt64
     public let sessionsDisconnected: UInt64
@@ -86,6 +110,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let repair: Repair
     public let relays: Relays
     public let chain: Chain
+    public let webhooks: Webhooks
     public let condition: Condition
     public let evictions: UInt64
     /// Expired tombstones of subscriptions, of users owned here or kept for others.
@@ -113,16 +138,21 @@ public struct NodeStatistics: Equatable, Sendable {
     public let messagesPostponed: Int
     /// Calls refused by a rate limit (7008).
     public let callsRateLimited: UInt64
-    /// Users with a kick that still counts.
-    public let kicks: Int
-    /// Apps with a policy of their own.
-    public let policies: Int
+    public let shared: Shared
     public let peers: [PeerStatistics]
 }
 
 extension ReplicaRepair {
     fileprivate var statistics: NodeStatistics.Repair {
         NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: rowsRefusedCount)
+    }
+}
+
+extension Webhooks {
+    fileprivate func statistics(_ owner: OwnerCounters) -> NodeStatistics.Webhooks {
+        NodeStatistics.Webhooks(
+            accepted: counters.accepted, failed: counters.failed, events: counters.events, expired: owner.webhookEventsExpired,
+            dropped: owner.webhookEventsDropped, usersWaiting: waitingCount, circuitsOpen: openCount)
     }
 }
 
@@ -153,7 +183,7 @@ extension Machines {
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
             repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
-            condition: condition,
+            webhooks: webhooks.statistics(counters), condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
@@ -161,7 +191,7 @@ extension Machines {
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
             viewDigestDifferences: edge.comparison.differences,
             messagesPostponed: reports.postponed.count, callsRateLimited: calls.rates.refusedCount,
-            kicks: facts.kicks.count, policies: owner.policies.apps.count,
+            shared: NodeStatistics.Shared(kicks: facts.kicks.count, policies: owner.policies.apps.count),
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
                 let counters = cluster.links[peer].counters
                 return NodeStatistics.PeerStatistics(

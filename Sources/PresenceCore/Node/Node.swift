@@ -216,6 +216,12 @@ public struct Node: ~Copyable {
         run(at: now)
     }
 
+    /// Receives the end of an attempt to deliver webhook events.
+    public mutating func answered(_ answer: WebhookAnswer, at now: Now) {
+        machines.webhooks.answered(answer, &machines.owner, &machines.cluster, at: now)
+        run(at: now)
+    }
+
     /// Advances the time. Call it every 10–50 ms.
     ///
     /// - Parameter systemAhead: how far the system clock is ahead of the wall clock of `now` (``SteadyClock/follow(_:)``).
@@ -266,7 +272,8 @@ public struct Node: ~Copyable {
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
         case .request(let request):
             machines.calls.onRequest(
-                request, from: peer, &machines.facts, &machines.chain, &machines.edge, &machines.owner, &machines.replication,
+                request, from: peer, &machines.facts, &machines.chain, &machines.webhooks, &machines.edge, &machines.owner,
+                &machines.replication,
                 &machines.cluster, at: now)
             machines.edge.endSessions(of: machines.cluster.outbox.kicked.takeAll())
         case .answer(let id, let answer):

@@ -146,6 +146,8 @@ struct OwnedSession {
     ///
     /// A session of a dead node may come back. It is counted when it is retired.
     var isCounted = false
+    /// Whether the session was disconnected because its client was silent.
+    var isTimedOut = false
 
     init(
         id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool,
@@ -220,6 +222,8 @@ extension OwnedUser {
         var disconnectedCount: UInt64 = 0
         /// Whether the subscription list must be repaired.
         var isRepairDue = false
+        /// The sessions whose clients were silent.
+        var timedOut: [SessionID] = []
     }
 
     /// Ends the parts that end by themselves at an instant: graces of sessions, an unconfirmed status, devices.
@@ -229,6 +233,9 @@ extension OwnedUser {
         var ended = Ended()
         if sessions.contains(where: { ($0.graceDeadline ?? .farFuture) <= now.instant }) {
             let lateness = sessions.compactMap(\.graceDeadline).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
+            for session in sessions where session.isTimedOut && (session.graceDeadline ?? .farFuture) <= now.instant {
+                ended.timedOut.append(session.id)
+            }
             ended.disconnectedCount = retire { ($0.graceDeadline ?? .farFuture) <= now.instant }
             statusAfterLast = .offline
             dateLoss(lateness: lateness, graceBegan: now.wall - offlineGrace.wholeMilliseconds)
@@ -250,8 +257,9 @@ extension OwnedUser {
 
     /// Records that the session at `index` is disconnected and may come back until the deadline. Returns whether it was not counted as
     /// disconnected yet.
-    mutating func disconnect(_ index: Int, until deadline: Instant) -> Bool {
+    mutating func disconnect(_ index: Int, until deadline: Instant, isTimedOut: Bool = false) -> Bool {
         sessions[index].graceDeadline = deadline
+        sessions[index].isTimedOut = isTimedOut
         guard !sessions[index].isCounted else { return false }
         sessions[index].isCounted = true
         return true

@@ -9,6 +9,7 @@ extension Owner {
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
+        let isHooked = new.hasWebhook && !old.hasWebhook
         let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
@@ -16,6 +17,10 @@ extension Owner {
             let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !Blocklist(user: index).isShown(by: self)
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && !users[index].friends.isEmpty || tellsProfiles { queueList(of: index, into: &outbox) }
+            if isHooked {
+                outbox.writeInBulk { WebhookNews(user: index, now: now).announce(by: &self, into: &$0) }
+                outbox.webhookUsers.append(users.user(at: index))
+            }
             schedule(index, at: now)
         }
     }

@@ -108,6 +108,7 @@ package struct Owner: ~Copyable {
         let circumstances = Presence.Circumstances(
             now: now, policy: policies.policy(of: users.user(at: user)), version: advanced.next(at: now.wall),
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
+        let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
         let isWritten = users.modify(user) { user in
             let decision = Presence.decide(user, change, circumstances)
             if !user.sessions.isEmpty { user.statusAfterLast = .offline }
@@ -116,6 +117,10 @@ package struct Owner: ~Copyable {
         }
         if isWritten { clock = advanced }
         if isWritten || change.isNews { publish(user, into: &outbox) }
+        if circumstances.policy.tellsWebhook(.stateChange) {
+            let news = WebhookNews(user: user, now: now)
+            news.add(change, isWritten: isWritten, insteadOf: customStatus, by: &self, into: &outbox)
+        }
         schedule(user, at: now)
         return isWritten || change.isNews
     }
@@ -254,7 +259,9 @@ package struct Owner: ~Copyable {
         if ended.isRepairDue { repairList(of: user, at: now, into: &outbox) }
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
         refresh(
-            user, StatusChange(customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil), at: now, into: &outbox)
+            user, StatusChange(customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil, timedOut: ended.timedOut),
+            at: now,
+            into: &outbox)
         if users[user].isBlank { users.remove(user) }
     }
 

@@ -9,4 +9,8 @@ struct OwnerCounters: Equatable, Sendable {
     var tombstonesForgotten: UInt64 = 0
     var usersRemoved: UInt64 = 0
     var clocksRefused: UInt64 = 0
+    /// Webhook events that the receiver did not accept within ``WebhookLog/keptFor``.
+    var webhookEventsExpired: UInt64 = 0
+    /// Webhook events that were removed because too many of their user waited.
+    var webhookEventsDropped: UInt64 = 0
 }

@@ -67,7 +67,7 @@ struct PeerReport {
             let offlineGrace = owner.policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
             let (isCounted, ended) = owner.users.modify(user) { user in
-                let isCounted = user.disconnect(position, until: now.instant + grace)
+                let isCounted = user.disconnect(position, until: now.instant + grace, isTimedOut: detach.silence > 0)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }

@@ -31,10 +31,14 @@ struct StatusChange {
     var customStatusExpiresAt: Milliseconds = 0
     var events: Event?
     var visibility: Visibility?
-    /// Whether the user has ended all sessions.
+    /// Whether the user has ended all sessions, or a kick has.
     var isLogout = false
+    /// Whether a kick has ended them.
+    var isKick = false
     /// The sessions whose devices were logged out.
     var departed: [OwnedSession] = []
+    /// The sessions that have ended because their clients were silent.
+    var timedOut: [SessionID] = []
     /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
 }

@@ -20,7 +20,8 @@ struct ReceivedRows {
         case .subscription:
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
-        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription:
+        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
+            .webhookLog:
             try owner.load(listed: row, of: user)
         case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
         }
@@ -48,7 +49,7 @@ struct ReceivedRows {
                 case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
                 case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
                 case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
-                    .profileSubscription:
+                    .profileSubscription, .webhookLog:
                     try owner.merge(listed: row, of: user, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
@@ -91,7 +92,8 @@ struct ReceivedRows {
         switch row.kind {
         case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
         case .visibility: if let privacy = user.record.privacy { outbox.rows.append(Row(privacy, of: row.user)) }
-        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription:
+        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
+            .webhookLog:
             let held = user.list(row.kind).entry(for: row.key)
             outbox.rows.append(held.map { Row($0, of: row.user, row.kind) } ?? row)
         case .subscription, .member, .clock, .policy, .kick: outbox.rows.append(row)

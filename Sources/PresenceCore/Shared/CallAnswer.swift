@@ -50,6 +50,8 @@ public enum CallAnswer: Equatable, Sendable {
     case sessions([Record?], users: [UserID], [UserID: [UserSession]], asOf: Milliseconds)
     /// Answers `onlineUsers` with a page and the number of all.
     case onlineUsers([OnlineUser], total: Int)
+    /// Answers `replayWebhooks` with the number of events, and whether all nodes have kept what they were asked for.
+    case replayed(eventsCount: Int, isComplete: Bool)
     /// Answers `issueTicket` with the ticket.
     case ticket(String)
     /// Answers `explain` with the parts that have arrived, each a JSON object.

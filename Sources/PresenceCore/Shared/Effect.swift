@@ -30,6 +30,8 @@ public enum Effect: Sendable {
     case computeRing([Ring.Member])
     /// Follow the system clock, though it has jumped (``SteadyClock/adopt(_:)``).
     case followSystemClock
+    /// Send a request to the receiver of an app's webhooks, and report with ``Node/answered(_:at:)``.
+    case deliver(WebhookDelivery)
     /// A later process runs under this node's ID. This node is not a member any more.
     case superseded(by: Peer)
 }

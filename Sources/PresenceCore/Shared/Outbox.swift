@@ -19,6 +19,16 @@ struct RestingOutput {
     let output: Output
 }
 
+/// Decisions of the relationship chain to look at, because another node has sent rows of them.
+struct ChainWork {
+    /// Open decisions of users of this node whose rows another node has written.
+    var toReopen: [ChainPair] = []
+    /// Users and those whom they block, because another node has sent a row that is newer than the block.
+    var toBlock: [ChainPair] = []
+    /// Decisions of other users about which this node asks whether they count: see ``ChainDoubts``.
+    var toVerify: [LearnedDecision] = []
+}
+
 /// The outputs of a node's machines, in order. The node carries them to other machines, links, the disk and gateways.
 struct Outbox {
     /// The effects for the shell, which takes them after each input.
@@ -33,6 +43,8 @@ struct Outbox {
     var rowsForOwners: [Row] = []
     /// The kicked users, whose sessions on this node end.
     var kicked: [UserID] = []
+    /// Users of this node who may have webhook events that wait.
+    var webhookUsers: [UserID] = []
     /// The rows to write.
     var rows: [Row] = []
     /// The rows to write that other nodes have too and that no call waits for. ``rows`` overtake them.
@@ -50,12 +62,8 @@ struct Outbox {
     var chainSteps: [ChainStep] = []
     /// Answers and steps that change nothing, but say what rows say.
     var resting: [RestingOutput] = []
-    /// Open decisions of users of this node whose rows another node has written.
-    var chainsToReopen: [ChainPair] = []
-    /// Users and those whom they block, because another node has sent a row that is newer than the block.
-    var chainsToBlock: [ChainPair] = []
-    /// Decisions of other users about which this node asks whether they count: see ``ChainDoubts``.
-    var chainsToVerify: [LearnedDecision] = []
+    /// The work of the relationship chain that follows from rows of other nodes.
+    var chains = ChainWork()
 
     /// Whether answers, steps or list updates wait until ``rows`` are on two disks.
     var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty || !listUpdatesWhenStored.isEmpty }

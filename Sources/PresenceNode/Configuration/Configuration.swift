@@ -86,6 +86,8 @@ public struct NodeConfiguration: Sendable {
     public var clusterTLSAuthority: String?
     /// The web origins whose pages may call this node. ``isDevelopment`` adds those of the same machine.
     public var corsOrigins: [String] = []
+    /// Whether webhooks may be delivered to private, link-local and reserved addresses.
+    public var allowsPrivateWebhooks = false
     /// Number of event loops, 1 ... ``loopsMax``. Default: one per core.
     public var loopsCount = NodeConfiguration.loops(ofCores: ProcessInfo.processInfo.activeProcessorCount)
     /// The form of the log.
@@ -106,15 +108,20 @@ public struct NodeConfiguration: Sendable {
     /// Default: half of the connections that the port accepts, which follow from the process's descriptors (`ulimit -n`). A proxy in front
     /// of the node counts as one address.
     public var connectionsPerAddressMax: Int?
-    /// Most logins of one user within 10 s at this node; 0 for no limit.
-    ///
-    /// Default 100: a user may have 64 sessions, and all of them may reconnect at once.
-    public var loginsPerUserMax = 100
-    /// Most logins from one address within 10 s; 0 for no limit.
-    ///
-    /// Default 100,000, the most that one loop can handle, because a proxy, a provider or a load test is one address for many users. Use
-    /// 1,000 for a node that clients reach directly: then one address with many tokens cannot use a tenth of a loop.
-    public var loginsPerAddressMax = 100_000
+    /// The limits of logins at this node.
+    public struct Logins: Sendable {
+        /// Most logins of one user within 10 s at this node; 0 for no limit.
+        ///
+        /// Default 100: a user may have 64 sessions, and all of them may reconnect at once.
+        public var perUserMax = 100
+        /// Most logins from one address within 10 s; 0 for no limit.
+        ///
+        /// Default 100,000, the most that one loop can handle, because a proxy, a provider or a load test is one address for many users. Use
+        /// 1,000 for a node that clients reach directly: then one address with many tokens cannot use a tenth of a loop.
+        public var perAddressMax = 100_000
+    }
+
+    public var logins = Logins()
     /// Longest time that a stopping node waits for its clients to move to other nodes and for requests in progress. Default 30 s.
     public var drainTimeout = Duration.seconds(30)
 
@@ -207,6 +214,7 @@ public struct NodeConfiguration: Sendable {
         clusterTLSKey = try reader.text("clusterTlsKey")
         clusterTLSAuthority = try reader.text("clusterTlsCa")
         corsOrigins = try reader.list("corsOrigins")
+        allowsPrivateWebhooks = try reader.bool("webhookPrivateAddresses") ?? false
         loopsCount = try reader.integer("loops") ?? loopsCount
         log.level = try reader.text("logLevel") ?? log.level
         log.format = try reader.text("logFormat") ?? log.format
@@ -216,8 +224,8 @@ public struct NodeConfiguration: Sendable {
         core.reconnectGrace = try reader.seconds("reconnectGrace") ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection") ?? streamsPerConnectionMax
         connectionsPerAddressMax = try reader.integer("connectionsPerAddress")
-        loginsPerUserMax = try reader.integer("loginsPerUser") ?? loginsPerUserMax
-        loginsPerAddressMax = try reader.integer("loginsPerAddress") ?? loginsPerAddressMax
+        logins.perUserMax = try reader.integer("loginsPerUser") ?? logins.perUserMax
+        logins.perAddressMax = try reader.integer("loginsPerAddress") ?? logins.perAddressMax
         drainTimeout = try reader.seconds("drainTimeout") ?? drainTimeout
     }
 
@@ -228,6 +236,17 @@ public struct NodeConfiguration: Sendable {
         allowed.origins = allowed.isAny ? [] : corsOrigins
         allowed.allowsLoopback = isDevelopment
         return allowed
+    }
+
+    /// The addresses to which webhooks may be delivered.
+    var webhookRules: WebhookRules { WebhookRules(allowsLoopback: isDevelopment, allowsPrivate: allowsPrivateWebhooks) }
+
+    /// Throws for the URL of a webhook that the node would not connect to.
+    private func validateWebhooks() throws(ConfigurationError) {
+        for (app, policy) in core.policies.sorted(by: { $0.key < $1.key }) where policy.policy.hasWebhook {
+            guard let problem = webhookRules.problem(of: policy.policy.webhook.url) else { continue }
+            throw ConfigurationError(setting: "policies.\(app).webhook.url", problem: problem)
+        }
     }
 
     /// Throws for an origin that no browser sends: a browser sends scheme, host and port, without a path.
@@ -290,6 +309,7 @@ public struct NodeConfiguration: Sendable {
                     """)
         }
         try validateOrigins()
+        try validateWebhooks()
         guard (1...Self.loopsMax).contains(loopsCount) else {
             throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")
         }

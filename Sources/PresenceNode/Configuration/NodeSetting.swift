@@ -120,6 +120,12 @@ extension KnownSettings {
             "policies", .byApp(policyNames.map { "`\($0)`" }.joined(separator: ", ")), default: "preset `rollcall`",
             "The policy of each app, until `setAppPolicy` sets one. Every node of the cluster needs the same text here."),
         NodeSetting(
+            "webhookPrivateAddresses", .bool, default: "`false`",
+            """
+            Delivers webhooks also to private, link-local and reserved addresses. Set it where the back end is in the nodes' own network, and \
+            administrators of apps may reach that network.
+            """),
+        NodeSetting(
             "dev", .bool, flag: true, default: "`true` if neither keys nor addresses are configured, else `false`",
             "Accepts tokens that the built-in development key signs. The node then listens on loopback only."),
     ]
@@ -177,13 +183,13 @@ extension KnownSettings {
             proxy. The node resets further connections.
             """),
         NodeSetting(
-            "loginsPerAddress", .integer(0...1_000_000), default: "\(standard.loginsPerAddressMax)",
+            "loginsPerAddress", .integer(0...1_000_000), default: "\(standard.logins.perAddressMax)",
             """
             Logins from one address within 10 s at this node; 0 for no limit. The node refuses further ones with 7008. The default is as \
             much as one event loop carries; use 1,000 where clients reach the nodes directly.
             """),
         NodeSetting(
-            "loginsPerUser", .integer(0...1_000_000), default: "\(standard.loginsPerUserMax)",
+            "loginsPerUser", .integer(0...1_000_000), default: "\(standard.logins.perUserMax)",
             "Logins of one user within 10 s at this node; 0 for no limit. The node refuses further ones with 7008."),
         NodeSetting(
             "streamsPerConnection", .integer(1...1_000_000), default: "\(standard.streamsPerConnectionMax)",

@@ -25,7 +25,7 @@ extension OpenAPI {
                 request: Schema.object([]), answer: recentLoad),
             GetAppPolicy.description,
         ]
-        + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .kick, .explain] as [API.OperatorCall]).map {
+        + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .explain] as [API.OperatorCall]).map {
             $0.type.description
         }
 

@@ -10,7 +10,7 @@ final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
         case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
-            setAppPolicy
+            replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -42,6 +42,7 @@ final class AdminAPI {
 
     private let authenticator: Authenticator
     private let shell: Shell
+    private let webhookRules: WebhookRules
     private let drain: () -> Bool
     /// Counts of answers by operation and code; code 0 is success. Used only on the loop of the ops port, as the next two.
     private(set) var answered: [String: [Int: UInt64]] = [:]
@@ -49,8 +50,9 @@ final class AdminAPI {
     private var recentLoad = RecentLoad()
 
     /// - Parameter drain: begins to drain the node; returns false when no other node is alive.
-    init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
+    init(shell: Shell, authenticator: Authenticator, webhookRules: WebhookRules, drain: @escaping () -> Bool) {
         self.authenticator = authenticator
+        self.webhookRules = webhookRules
         self.shell = shell
         self.drain = drain
     }
@@ -154,7 +156,10 @@ final class AdminAPI {
         case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
         case .kick: return try call(.kick, fields, body, caller, then: respond)
         case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
-        case .setAppPolicy: return try call(.setAppPolicy, fields, body, caller, then: respond)
+        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, then: respond)
+        case .setAppPolicy:
+            if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
+            return try call(.setAppPolicy, fields, body, caller, then: respond)
         }
         respond(.success(json.bytes))
     }

@@ -153,6 +153,28 @@ struct MetricsSnapshot {
         metrics.histogram("rollcall_push_latency_seconds", "Time from the change at the owner to the push, by the owner's clock.", latency)
     }
 
+    private func describeWebhooks(_ metrics: inout MetricsText) {
+        let webhooks = node.webhooks
+        metrics.counter("rollcall_webhook_events_total", "Webhook events that receivers have accepted.", webhooks.events)
+        metrics.counter(
+            "rollcall_webhook_deliveries_total", "Attempts to deliver webhook events, by their end; failed ones are repeated.",
+            [
+                (labels: [("result", "accepted")], value: Double(webhooks.accepted)),
+                (labels: [("result", "failed")], value: Double(webhooks.failed)),
+            ])
+        metrics.counter(
+            "rollcall_webhook_dead_letters_total", "Webhook events that will not be delivered: too old, or too many of one user waited.",
+            [
+                (labels: [("reason", "expired")], value: Double(webhooks.expired)),
+                (labels: [("reason", "full")], value: Double(webhooks.dropped)),
+            ])
+        metrics.gauge(
+            "rollcall_webhook_users_waiting", "Users with webhook events that wait for a delivery.", Double(webhooks.usersWaiting))
+        metrics.gauge(
+            "rollcall_webhook_circuits_open", "Apps whose webhook receivers failed repeatedly; one delivery at a time is tried.",
+            Double(webhooks.circuitsOpen))
+    }
+
     private func describeCluster(_ metrics: inout MetricsText) {
         let states = ClusterStatus.MemberState.allCases.map { state in
             let isOwn = state == (node.condition.isDraining ? .draining : .alive)
@@ -166,8 +188,8 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
             node.callsRateLimited)
-        metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.kicks))
-        metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
+        metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.shared.kicks))
+        metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.shared.policies))
         metrics.gauge(
             "rollcall_slots_acquiring", "Owned slots that wait for the rows that other nodes hold of them.", Double(node.slotsAcquiring))
         metrics.gauge(
@@ -218,6 +240,7 @@ struct MetricsSnapshot {
             "rollcall_lists_bytes", "Memory of the friends, requests, blocklists, groups and profiles of users owned here or replicated.",
             Double(node.chain.lists.bytes))
         metrics.gauge("rollcall_lists_rows", "Rows of these lists, those of removed entries included.", Double(node.chain.lists.rows))
+        describeWebhooks(&metrics)
     }
 
     private func describeLinks(_ metrics: inout MetricsText) {

@@ -181,6 +181,8 @@ public struct Row: Hashable, Sendable {
         case chainOutbox = 15
         /// A subscription to the profile of another user; the key is the target's ID.
         case profileSubscription = 16
+        /// The events about the user for the webhook of the app, delivered or not; the key is empty.
+        case webhookLog = 17
 
         /// The kinds of facts of a user, which replicas keep too.
         public static let ofUsers = allCases.filter(\.isOfUser)
@@ -190,7 +192,7 @@ public struct Row: Hashable, Sendable {
             case .status, .subscription, .visibility: true
             case .member, .clock, .policy, .kick: false
             case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
-                .profileSubscription:
+                .profileSubscription, .webhookLog:
                 true
             }
         }
@@ -203,7 +205,7 @@ public struct Row: Hashable, Sendable {
     /// Distinguishes rows of one kind; UTF-8, may be empty.
     public var key: String
     public var version: Version
-    /// The fact as JSON, UTF-8; nil for a tombstone.
+    /// The fact as JSON, or as lines with JSON (``webhookLog``), UTF-8; nil for a tombstone.
     public var value: [UInt8]?
     /// The time at which the fact ends by itself; nil for never.
     public var expiresAt: Milliseconds?

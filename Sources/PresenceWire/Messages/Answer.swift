@@ -43,6 +43,8 @@ public enum Answer: Hashable, Sendable {
     case sessions([[UserSession]])
     /// Answers `onlineUsers` with a page, in order, and the number of all ONLINE users of the app that the node owns.
     case onlineUsers([OnlineUser], total: UInt64)
+    /// Answers `replayWebhooks` with the number of events, and whether the node has kept all that it was asked for.
+    case replayed(eventsCount: UInt64, isComplete: Bool)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -69,6 +71,7 @@ private enum AnswerTag: UInt8 {
     case profiles = 18
     case sessions = 19
     case onlineUsers = 20
+    case replayed = 21
 }
 
 extension WireWriter {
@@ -125,6 +128,10 @@ extension WireWriter {
             tag(AnswerTag.onlineUsers)
             list(users) { $1.write(into: &$0) }
             unsigned(total)
+        case .replayed(let eventsCount, let isComplete):
+            tag(AnswerTag.replayed)
+            unsigned(eventsCount)
+            tag(isComplete ? 1 : 0)
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -180,6 +187,7 @@ extension WireReader {
         case .sessions: return .sessions(try UserSession.lists(from: &self))
         case .onlineUsers:
             return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
+        case .replayed: return .replayed(eventsCount: try unsigned(), isComplete: try flag())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

@@ -54,6 +54,8 @@ public enum OwnerOperation: Hashable, Sendable {
     case sessions([UserID])
     /// Reads the next ONLINE users of an app that the node owns. All nodes are asked.
     case onlineUsers(OnlineQuery)
+    /// Delivers webhook events of an app that the node's users have kept, since a time, once more. All nodes are asked.
+    case replayWebhooks(app: String, since: Milliseconds)
 
     /// The users of one request for sessions: 50, so that the answer fits into a batch.
     public static let sessionsUsersMax = 50
@@ -63,7 +65,7 @@ public enum OwnerOperation: Hashable, Sendable {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
         case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkRelations,
-            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers:
+            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
             false
         case .friendCall(let call): call.isChange
         }
@@ -96,6 +98,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .explain: if case .explained = answer { true } else { false }
         case .sessions(let users): if case .sessions(let lists) = answer { lists.count == users.count } else { false }
         case .onlineUsers: if case .onlineUsers = answer { true } else { false }
+        case .replayWebhooks: if case .replayed = answer { true } else { false }
         }
     }
 
@@ -148,6 +151,7 @@ private enum OperationTag: UInt8 {
     case redeemTicket = 28
     case sessions = 29
     case onlineUsers = 30
+    case replayWebhooks = 31
 }
 
 extension WireWriter {
@@ -215,11 +219,17 @@ extension WireWriter {
         case .redeemTicket(let ticket): tagged(.redeemTicket) { $0.text(ticket) }
         case .sessions(let users): tagged(.sessions) { $0.users(users) }
         case .onlineUsers(let query): tagged(.onlineUsers) { query.write(into: &$0) }
+        case .replayWebhooks(let app, let since): tagged(.replayWebhooks) { $0.replay(of: app, since: since) }
         case .kick(let reason): tagged(.kick) { $0.text(reason) }
         case .setPolicy(let change):
             tag(OperationTag.setPolicy)
             text(String(decoding: change, as: UTF8.self))
         }
+    }
+
+    private mutating func replay(of app: String, since: Milliseconds) {
+        text(app)
+        signed(since)
     }
 
     private mutating func tagged(_ name: OperationTag, _ write: (inout WireWriter) -> Void) {
@@ -272,6 +282,7 @@ extension WireReader {
         case .redeemTicket: return .redeemTicket(try text(bytesMax: Limits.ticketBytesMax))
         case .sessions: return .sessions(try users())
         case .onlineUsers: return .onlineUsers(try OnlineQuery(from: &self))
+        case .replayWebhooks: return .replayWebhooks(app: try text(bytesMax: Limits.nameBytesMax), since: try time())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

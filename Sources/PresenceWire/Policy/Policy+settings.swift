@@ -29,6 +29,12 @@ extension Policy {
             case platforms(any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable)
             case customFields(any WritableKeyPath<Policy, [CustomFieldDeclaration]> & Sendable)
             case word([String], @Sendable (Policy) -> String, @Sendable (inout Policy, String) -> Void)
+            /// Some words of a list, each once.
+            case words(any WritableKeyPath<Policy, [WebhookPolicy.EventType]> & Sendable)
+            /// The URL of a receiver; empty for none.
+            case url(any WritableKeyPath<Policy, String> & Sendable)
+            /// A text of so many bytes that answers do not show.
+            case secret(any WritableKeyPath<Policy, String> & Sendable, ClosedRange<Int>)
         }
 
         let name: String
@@ -66,6 +72,18 @@ extension Policy {
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, [CustomFieldDeclaration]> & Sendable, _ effect: String) {
             self.init(name, .customFields(path), effect)
+        }
+
+        init(words name: String, _ path: any WritableKeyPath<Policy, [WebhookPolicy.EventType]> & Sendable, _ effect: String) {
+            self.init(name, .words(path), effect)
+        }
+
+        init(url name: String, _ path: any WritableKeyPath<Policy, String> & Sendable, _ effect: String) {
+            self.init(name, .url(path), effect)
+        }
+
+        init(secret name: String, _ path: any WritableKeyPath<Policy, String> & Sendable, _ range: ClosedRange<Int>, _ effect: String) {
+            self.init(name, .secret(path, range), effect)
         }
 
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
@@ -125,10 +143,10 @@ extension Policy {
             "subscription.unsubscribeMax", \.unsubscribeUsersMax, 1...Int64(Limits.subscribeUsersMax),
             "Users in one `unsubscribeUserStatus` call."),
         Setting(
-            "subscription.ttlMin", \.subscriptionSecondsMin, 1...Limits.subscriptionSeconds.upperBound,
+            "subscription.ttlMin", \.subscriptionSeconds.min, 1...Limits.subscriptionSeconds.upperBound,
             "The shortest validity of a subscription, in seconds."),
         Setting(
-            "subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound,
+            "subscription.ttlMax", \.subscriptionSeconds.max, 1...Limits.subscriptionSeconds.upperBound,
             "The longest validity of a subscription, in seconds."),
         Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired, "Whether `subscribeUserStatus` must give `expiry`."),
         Setting(
@@ -233,6 +251,15 @@ extension Policy {
             The failure of a call that names several users: `perUser` lists the bad users beside the result, `wholeCall` fails the call \
             for one bad user.
             """),
+        Setting(
+            url: "webhook.url", \.webhook.url,
+            "The HTTPS URL of the app's back end that receives the events of its users; empty for none. It needs `webhook.secret`."),
+        Setting(
+            secret: "webhook.secret", \.webhook.secret, WebhookPolicy.secretBytes,
+            "The secret with which the nodes sign deliveries. Answers show `(set)` in its place."),
+        Setting(
+            words: "webhook.events", \.webhook.events,
+            "The events that are delivered: `stateChange`, `friends` and `profile`, in any combination."),
     ]
 
     /// The names of all settings.
@@ -258,26 +285,49 @@ extension Policy {
         case (.platforms(let path), _): self[keyPath: path] = try PlatformTimeout.read(value, of: name)
         case (.customFields(let path), _): self[keyPath: path] = try CustomFieldDeclaration.read(value, of: name)
         case (.rate(let path), _): self[keyPath: path] = try Rate(value, of: name)
+        case (.url(let path), .string(let url)) where url.isEmpty || WebhookPolicy.isValid(url: url): self[keyPath: path] = url
+        case (.url, _):
+            throw PolicyError(
+                setting: name,
+                problem:
+                    "must be empty or a URL of at most \(WebhookPolicy.urlBytesMax) bytes, as https://app.example.com/rollcall, without user, password and fragment"
+            )
+        case (.secret(let path, let range), .string(let secret)) where range.contains(secret.utf8.count): self[keyPath: path] = secret
+        case (.secret(_, let range), _):
+            throw PolicyError(setting: name, problem: "must be a text of \(range.lowerBound) to \(range.upperBound) bytes")
+        case (.words(let path), _): self[keyPath: path] = try WebhookPolicy.EventType.read(value, of: name)
         }
     }
 
     /// Throws if settings contradict each other.
     public func validate() throws(PolicyError) {
-        guard subscriptionSecondsMin <= subscriptionSecondsMax else {
+        guard subscriptionSeconds.min <= subscriptionSeconds.max else {
             throw PolicyError(
                 setting: "subscription.ttlMin",
-                problem: "\(subscriptionSecondsMin) is more than subscription.ttlMax, \(subscriptionSecondsMax)")
+                problem: "\(subscriptionSeconds.min) is more than subscription.ttlMax, \(subscriptionSeconds.max)")
+        }
+        guard webhook.url.isEmpty || !webhook.secret.isEmpty else {
+            throw PolicyError(
+                setting: "webhook.url", problem: "needs webhook.secret, a text of \(WebhookPolicy.secretBytes.lowerBound) bytes at least")
         }
     }
 
     /// The value of a setting as JSON.
-    fileprivate func write(_ setting: Setting, into json: inout JSONWriter) {
+    ///
+    /// - Parameter showsSecrets: whether secrets are written. Only nodes of the cluster may read them.
+    fileprivate func write(_ setting: Setting, showsSecrets: Bool, into json: inout JSONWriter) {
         json.key(text: setting.name)
         switch setting.kind {
         case .bool(let path): json.bool(self[keyPath: path])
         case .integer(let path, _), .integerOrZero(let path, _): json.integer(self[keyPath: path])
         case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
         case .word(_, let read, _): json.string(read(self))
+        case .words(let path):
+            json.array { json in for word in self[keyPath: path] { json.string(word.rawValue) } }
+        case .url(let path): json.string(self[keyPath: path])
+        case .secret(let path, _):
+            let secret = self[keyPath: path]
+            json.string(showsSecrets || secret.isEmpty ? secret : WebhookPolicy.shownSecret)
         case .platforms(let path):
             json.object { json in
                 for exception in self[keyPath: path] {
@@ -314,6 +364,23 @@ extension Policy.Rate {
                 setting: name, problem: "must be {\"calls\": 1...10000, \"seconds\": 1...3600}, or false for no limit")
         }
         self.init(calls: calls, seconds: seconds)
+    }
+}
+
+extension WebhookPolicy.EventType {
+    /// Reads `["stateChange","friends"]`.
+    fileprivate static func read(_ value: JSONValue, of name: String) throws(PolicyError) -> [WebhookPolicy.EventType] {
+        let names = allCases.map(\.rawValue)
+        let problem = "must be a list of at least one of \(names.joined(separator: ", ")), each once"
+        guard case .array(let elements) = value, !elements.isEmpty else { throw PolicyError(setting: name, problem: problem) }
+        var types: [WebhookPolicy.EventType] = []
+        for element in elements {
+            guard case .string(let word) = element, let type = Self(rawValue: word), !types.contains(type) else {
+                throw PolicyError(setting: name, problem: problem)
+            }
+            types.append(type)
+        }
+        return types.sorted { $0.rawValue < $1.rawValue }
     }
 }
 
@@ -377,17 +444,17 @@ public struct AppPolicy: Equatable, Sendable {
             json.key("settings")
             json.object { json in
                 for setting in Policy.settings where overrides.contains(where: { $0.name == setting.name }) {
-                    policy.write(setting, into: &json)
+                    policy.write(setting, showsSecrets: true, into: &json)
                 }
             }
         }
         return json.bytes
     }
 
-    /// Writes the preset and the values of all settings.
+    /// Writes the preset and the values of all settings, without secrets.
     public func writeAll(into json: inout JSONWriter) {
         json.member("preset", preset.rawValue)
         json.key("settings")
-        json.object { json in for setting in Policy.settings { policy.write(setting, into: &json) } }
+        json.object { json in for setting in Policy.settings { policy.write(setting, showsSecrets: false, into: &json) } }
     }
 }

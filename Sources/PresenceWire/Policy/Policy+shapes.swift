@@ -12,6 +12,12 @@ extension Policy {
         case platforms
         /// A type for each name of a custom field.
         case customFields
+        /// Some of these words, each once.
+        case words([String])
+        /// A URL, or an empty text.
+        case url(bytesMax: Int)
+        /// A text of so many bytes.
+        case secret(ClosedRange<Int>)
     }
 
     /// A setting, for documents.
@@ -39,6 +45,9 @@ extension Policy.SettingShape {
             case .platforms: .platforms
             case .customFields: .customFields
             case .word(let words, _, _): .word(words)
+            case .words: .words(WebhookPolicy.EventType.allCases.map(\.rawValue))
+            case .url: .url(bytesMax: WebhookPolicy.urlBytesMax)
+            case .secret(_, let range): .secret(range)
             }
     }
 }

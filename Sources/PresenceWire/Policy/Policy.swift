@@ -97,6 +97,14 @@ public struct Policy: Equatable, Sendable {
         }
     }
 
+    /// The validity that a subscription may have (N6, Z10).
+    public struct SubscriptionSeconds: Equatable, Sendable {
+        /// Shortest validity in seconds. Setting `subscription.ttlMin`.
+        public var min: Int64 = 60
+        /// Longest validity in seconds, at most 30 days. Setting `subscription.ttlMax`.
+        public var max: Int64 = 2_592_000
+    }
+
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
     /// See ``PlanScope``. Setting `plan.covers`.
@@ -131,10 +139,8 @@ public struct Policy: Equatable, Sendable {
     public var subscribeUsersMax = Int64(Limits.subscribeUsersMax)
     /// Most users in one unsubscribe call, 1–200 (T24, Z16). Setting `subscription.unsubscribeMax`.
     public var unsubscribeUsersMax = Int64(Limits.subscribeUsersMax)
-    /// Shortest validity of a subscription in seconds (N6, Z10). Setting `subscription.ttlMin`.
-    public var subscriptionSecondsMin: Int64 = 60
-    /// Longest validity of a subscription in seconds, at most 30 days (N6, Z10). Setting `subscription.ttlMax`.
-    public var subscriptionSecondsMax: Int64 = 2_592_000
+    /// The shortest and the longest validity of a subscription.
+    public var subscriptionSeconds = SubscriptionSeconds()
     /// Whether a subscribe call must name its validity (N4, Z10). Setting `subscription.ttlRequired`.
     public var isSubscriptionTTLRequired = false
     /// The seconds without a session after which the user's subscriptions end (T35); 0 for never. Setting `subscription.dropAfterOffline`.
@@ -185,6 +191,8 @@ public struct Policy: Equatable, Sendable {
     public var chain = ChainPolicy()
     /// See ``ErrorShape``. Setting `errors.shape`.
     public var errorShape = ErrorShape.perUser
+    /// The storage of ``webhook``.
+    var webhookBox = WebhookBox.standard
 
     /// Makes the preset `rollcall`.
     public init() {}

@@ -58,7 +58,7 @@ extension API {
 
     /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
     package enum OperatorCall: CaseIterable, Sendable {
-        case explain, importUsers, kick, onlineUsers, queryOnlineStatus, setAppPolicy
+        case explain, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
 
         package var name: String { "\(self)" }
 
@@ -69,6 +69,7 @@ extension API {
             case .importUsers: ImportUsers.self
             case .kick: Kick.self
             case .onlineUsers: OnlineUsers.self
+            case .replayWebhooks: ReplayWebhooks.self
             case .queryOnlineStatus: QueryOnlineStatus.self
             case .setAppPolicy: SetAppPolicy.self
             }
@@ -117,6 +118,8 @@ public enum Call: Equatable, Sendable {
     case querySessions([UserID])
     /// Reads a page of the ONLINE users of the caller's app.
     case onlineUsers(OnlineQuery)
+    /// Delivers kept webhook events of the caller's app since a time once more.
+    case replayWebhooks(since: Milliseconds)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -148,7 +151,7 @@ extension Call {
             .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile, .issueTicket, .redeemTicket,
-            .querySessions, .onlineUsers:
+            .querySessions, .onlineUsers, .replayWebhooks:
             false
         }
     }
@@ -191,6 +194,7 @@ extension Calls {
         case .redeemTicket(let ticket): ask(.redeemTicket(ticket), of: caller, for: index, &cluster)
         case .querySessions(let users): querySessions(of: users, for: index, &edge, &owner, &cluster, at: now)
         case .onlineUsers(let query): OnlineUsers.ask(query, by: caller, for: index, &self, &cluster)
+        case .replayWebhooks(let since): ReplayWebhooks.ask(since: since, by: caller, for: index, &self, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
@@ -227,7 +231,8 @@ extension OwnerRequest {
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions:
+        case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
+            .replayWebhooks:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
         }
     }
@@ -250,7 +255,7 @@ extension RateLimits.Kind {
             guard case .own = check.side else { return nil }
             self = .chain
         case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .profiles, .issueTicket,
-            .redeemTicket, .sessions, .onlineUsers:
+            .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
             return nil
         }
     }

@@ -13,7 +13,7 @@ enum SetAppPolicy: OperatorOperation {
             Schema.optional(
                 "settings",
                 Schema.object(
-                    Policy.settingDescriptions.map { Schema.optional($0.name, Schema.schema(of: $0.shape)) },
+                    Policy.settingDescriptions.map { Schema.optional($0.name, Schema.schema(of: $0)) },
                     besides: [.init(name: "additionalProperties", value: false)])),
         ]),
         answer: Schema.reference("AppPolicy"))
@@ -68,6 +68,15 @@ extension JSONWriter {
     }
 }
 
+extension JSONWriter {
+    /// Writes a preset and the values of all its settings.
+    fileprivate mutating func settings(of preset: Policy.Preset) {
+        let change = JSONValue.object([.init(name: "preset", value: .string(preset.rawValue))])
+        guard let policy = try? AppPolicy(change) else { preconditionFailure("preset \(preset.rawValue) cannot be used without overrides") }
+        policy.writeAll(into: &self)
+    }
+}
+
 extension AppPolicy {
     /// Returns all settings by name. Times that the policy does not set are those of the node.
     fileprivate func settings(followed policy: Policy) -> JSONValue {
@@ -97,6 +106,28 @@ extension Schema {
         required("settings", object(Policy.settingDescriptions.map { required($0.name, schema(of: $0.shape)) })),
         required("version", string),
     ])
+
+    /// The schema of a setting in a call, with its effect and its value in each preset.
+    ///
+    /// There is no `default`: generated clients would send it, and override all settings with each call.
+    fileprivate static func schema(of setting: Policy.SettingDescription) -> JSONValue {
+        guard case .object(var members) = schema(of: setting.shape) else { preconditionFailure("\(setting.name) has no schema") }
+        members.removeAll { $0.name == "description" }
+        members.append(.init(name: "description", value: .string(setting.effect)))
+        let values = presets.map { preset in JSONValue.Member(name: preset.name, value: preset.settings[setting.name] ?? .null) }
+        members.append(.init(name: "x-presets", value: .object(values)))
+        return .object(members)
+    }
+
+    /// The values of all settings in each preset.
+    private static let presets = Policy.Preset.allCases.map { preset in
+        var json = JSONWriter(reserving: 4_096)
+        json.object { json in json.settings(of: preset) }
+        guard let settings = (try? JSONReader.read(json.bytes))?["settings"] else {
+            preconditionFailure("the settings of preset \(preset.rawValue) are no JSON object")
+        }
+        return (name: preset.rawValue, settings: settings)
+    }
 
     fileprivate static func schema(of shape: Policy.SettingShape) -> JSONValue {
         switch shape {
@@ -128,6 +159,14 @@ extension Schema {
                 ],
                 "description": "The type of each custom field.",
             ]
+        case .words(let words):
+            [
+                "type": "array", "minItems": 1, "uniqueItems": true,
+                "items": ["type": "string", "enum": .array(words.map { .string($0) })],
+            ]
+        case .url(let bytesMax): text(bytesMax: bytesMax, "An absolute URL, or an empty text.")
+        case .secret(let range):
+            text(bytesMax: range.upperBound, "\(range.lowerBound) to \(range.upperBound) bytes; an answer has \"(set)\" instead.")
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
     }

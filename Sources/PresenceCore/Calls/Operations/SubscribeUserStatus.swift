@@ -19,7 +19,7 @@ enum SubscribeUserStatus: ClientOperation {
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.subscribeUsersMax))
-        let range = policy.subscriptionSecondsMin...policy.subscriptionSecondsMax
+        let range = policy.subscriptionSeconds.min...policy.subscriptionSeconds.max
         let seconds = try fields.integer("expiry", in: range, by: .ttl)
         guard seconds != nil || !policy.isSubscriptionTTLRequired else {
             throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)", by: .ttl)

@@ -243,7 +243,7 @@ struct Chain {
                     send(result, of: pair, version, owner, &cluster, at: now)
                 } else {
                     // Without an answer the sender asks again. Another owner of this user may have answered meanwhile.
-                    cluster.outbox.chainsToVerify.append(LearnedDecision(pair: pair, version: version))
+                    cluster.outbox.chains.toVerify.append(LearnedDecision(pair: pair, version: version))
                 }
             case .ended(let pair, let version, let code):
                 ended(pair, version, isDurable ? code : .unavailable, &owner, &cluster, at: now)
@@ -463,7 +463,8 @@ extension Owner {
         into outbox: inout Outbox
     ) {
         let id = users.user(at: user)
-        var news: ChainNews? = users[user].sessions.isEmpty ? nil : ChainNews()
+        let hasListener = !users[user].sessions.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
+        var news: ChainNews? = hasListener ? ChainNews() : nil
         // Clients pass all changes of a list together.
         var begun: [Row.Kind] = []
         for change in changes {
@@ -483,7 +484,7 @@ extension Owner {
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
         ProfileFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
-        news?.tell(user, isSilent: isSilent, of: &self, into: &outbox)
+        news?.tell(user, isSilent: isSilent, of: &self, at: now, into: &outbox)
     }
 }
 

@@ -45,7 +45,7 @@ struct ChainNews {
         case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : .state)
         case .pendencyRead: return isThere ? .requestsRead : nil
         case .blocked: return isThere == wasThere ? nil : (isThere ? .blockedAdded : .blockedDeleted)
-        case .friendGroup, .chainOutbox, .profile, .profileSubscription: return nil
+        case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog: return nil
         case .status, .visibility, .subscription, .member, .clock, .policy, .kick: return nil
         }
     }
@@ -117,7 +117,7 @@ extension ChainNews {
     /// Has the user's sessions told of the changes once the rows in the outbox are on two disks.
     ///
     /// - Parameter isSilent: whether the sessions only begin and cease to follow profiles.
-    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, into outbox: inout Outbox) {
+    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         let id = owner.users.user(at: user)
         let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
         var notices = isSilent ? [] : notices(groups: groups)
@@ -125,7 +125,10 @@ extension ChainNews {
             let data = groups.json(of: owner.users[user].list(.friend), of: id)
             notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
         }
-        guard !notices.isEmpty || isSilent, owner.policies.policy(of: id).chain.isEnabled else { return }
+        let policy = owner.policies.policy(of: id)
+        guard !notices.isEmpty || isSilent, policy.chain.isEnabled else { return }
+        if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: now).add(notices, by: &owner, into: &outbox) }
+        guard !owner.users[user].sessions.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
         update.profiles = users(with: .friendsAdded)

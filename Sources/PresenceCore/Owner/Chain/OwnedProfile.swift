@@ -21,6 +21,8 @@ struct OwnedProfile {
         let knownSince = isLate ? owner.knownSince(at: now) : owner.knownSince(ofNew: owner.users[user].record)
         owner.users.modify(user) { $0.record.knownSince = knownSince }
         owner.publish(user, into: &outbox)
+        guard !isLate, owner.policies.policy(of: owner.users.user(at: user)).tellsWebhook(.profile) else { return }
+        WebhookNews(user: user, now: now).addProfile(profile, by: &owner, into: &outbox)
     }
 
     /// Takes the newer fields of another copy of the profile. Returns whether it has written a row.

@@ -36,6 +36,7 @@ extension Owner {
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
     mutating func merge(listed row: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError) -> Bool {
         try row.checkListed()
+        if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, at: now, &outbox) }
         let held = users[user].list(row.kind).entry(for: row.key)
         if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
             return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, at: now, into: &outbox)
@@ -49,11 +50,11 @@ extension Owner {
         if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
         guard !users[user].isReplica else { return true }
         if row.kind == .chainOutbox, row.value != nil {
-            outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+            outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
-        if let decision = row.decision { outbox.chainsToVerify.append(decision) }
+        if let decision = row.decision { outbox.chains.toVerify.append(decision) }
         if users[user].mayOutliveBlock(of: row.key) {
-            outbox.chainsToBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+            outbox.chains.toBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
         return true
     }

@@ -1,0 +1,46 @@
+import PresenceWire
+
+/// The webhook log of one user, as its owner or a replica keeps it.
+struct OwnedWebhookLog {
+    let user: Owner.Index
+
+    /// The log; empty for none.
+    func log(in owner: borrowing Owner) -> WebhookLog {
+        guard let entry = owner.users[user].list(.webhookLog).entry(for: "") else { return WebhookLog() }
+        // A row of a list was checked when it was stored.
+        return (try? WebhookLog(Row(entry, of: owner.users.user(at: user), .webhookLog))) ?? WebhookLog()
+    }
+
+    /// Stores and writes the log. An empty one leaves a tombstone, once no older copy can have an event that is still kept.
+    func write(_ log: WebhookLog, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        let isOver = log.isEmpty && log.removed.milliseconds + WebhookLog.keptFor <= now.wall
+        let row = Row(
+            user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.clock.next(at: now.wall),
+            value: isOver ? nil : log.text)
+        owner.users.modifyLists(user) { _ = $0.merge(row) }
+        outbox.rows.append(row)
+    }
+
+    /// Takes the copy of another node. Returns whether that wrote a row.
+    func merge(_ row: Row, into owner: inout Owner, at now: Now, _ outbox: inout Outbox) throws(RowError) -> Bool {
+        if !owner.users[user].isReplica { outbox.webhookUsers.append(row.user) }
+        let held = owner.users[user].list(.webhookLog).entry(for: "")
+        let isNewer = row.version > held?.version ?? .zero
+        guard owner.accepts(row.version, at: now) else { return false }
+        var kept = row
+        var isJoined = false
+        if let held, !held.isRemoved, row.value != nil {
+            let (own, other) = (try WebhookLog(Row(held, of: row.user, .webhookLog)), try WebhookLog(row))
+            let (newer, older) = isNewer ? (other, own) : (own, other)
+            let joined = newer.joined(with: older)
+            isJoined = joined != newer
+            // One version has one content.
+            if isJoined { (kept.version, kept.value) = (owner.clock.next(at: now.wall), joined.text) }
+        }
+        guard isNewer || isJoined else { return false }
+        owner.users.modifyLists(user) { _ = $0.merge(kept) }
+        outbox.rows.append(kept)
+        if isJoined, owner.users[user].isReplica { outbox.rowsForOwners.append(kept) }
+        return true
+    }
+}

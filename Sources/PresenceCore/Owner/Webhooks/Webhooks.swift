@@ -1,0 +1,267 @@
+import DequeModule
+import PresenceWire
+
+/// The deliveries of webhook events of the users that this node owns (<doc:Webhooks>).
+///
+/// A user's events are in its ``WebhookLog``. This machine knows which users have events that wait, groups them into deliveries, and marks
+/// them as delivered when the receiver has accepted them. Each app has ``lanesCount`` lanes. A user belongs to one lane, and a lane has one
+/// delivery at a time, so the events of a user arrive in order.
+///
+/// After a failure the same delivery is repeated, with pauses that double. After ``failuresMax`` failures in a row the circuit of the app is
+/// open: one lane tries, and the others wait until it succeeds.
+struct Webhooks {
+    /// Deliveries of one app that are on their way from this node at a time.
+    static let lanesCount = 4
+    /// Most events of a delivery.
+    static let eventsMax = 100
+    /// The bytes of events after which a delivery takes no further user.
+    static let bytesTarget = 128 << 10
+    /// Failures in a row that open the circuit.
+    static let failuresMax = 5
+    /// The pause after the first failure. It doubles with each further one.
+    static let pauseMin = Duration.seconds(1)
+    /// The longest pause.
+    static let pauseMax = Duration.seconds(60)
+
+    private struct Delivery {
+        let id: String
+        let events: [UInt8]
+        let eventsCount: Int
+        /// The users, each with the version of its last event.
+        let users: [(user: UserID, upTo: Version)]
+        /// The time of the oldest event.
+        let oldest: Milliseconds
+        var isSent = false
+    }
+
+    private struct Lane {
+        var waiting: Deque<UserID> = []
+        var delivery: Delivery?
+    }
+
+    /// The state of an app's receiver, as this node knows it.
+    private struct Receiver {
+        var lanes = Array(repeating: Lane(), count: Webhooks.lanesCount)
+        /// Failures since the last success. Those of one round count once.
+        var failures = 0
+        var retryAt = Instant(nanoseconds: 0)
+
+        var isOpen: Bool { failures >= Webhooks.failuresMax }
+        var hasWork: Bool { lanes.contains { $0.delivery != nil || !$0.waiting.isEmpty } }
+    }
+
+    private var receivers: [String: Receiver] = [:]
+    /// The users in ``Lane/waiting``.
+    private var waiting: Set<UserID> = []
+    /// The next index of the search for logs that nobody needs any more.
+    private var searched: UserStore.Index = 0
+    private(set) var counters = Counters()
+
+    /// Counts since the start.
+    struct Counters: Equatable {
+        var accepted: UInt64 = 0
+        var failed: UInt64 = 0
+        var events: UInt64 = 0
+    }
+
+    /// Users with events that wait for a delivery.
+    var waitingCount: Int { waiting.count }
+    /// Apps whose receivers have failed often.
+    var openCount: Int { receivers.keys.sorted().count { receivers[$0]?.isOpen ?? false } }
+
+    // MARK: Inputs
+
+    /// Looks at the logs of all users whom this node owns, because it owns other users than before.
+    mutating func reopen(_ owner: borrowing Owner) {
+        for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
+            if owner.users[user].list(.webhookLog).liveCount > 0 { enqueue(owner.users.user(at: user)) }
+        }
+    }
+
+    /// Takes users with new events, and begins the deliveries that are due. Called at every tick.
+    mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for user in cluster.outbox.webhookUsers.takeAll() { enqueue(user) }
+        for app in receivers.keys.sorted() { advance(app, &owner, &cluster, at: now) }
+        removeQuietLogs(&owner, &cluster, at: now)
+    }
+
+    private mutating func enqueue(_ user: UserID) {
+        guard waiting.insert(user).inserted else { return }
+        receivers[String(user.app), default: Receiver()].lanes[Self.lane(of: user)].waiting.append(user)
+    }
+
+    private static func lane(of user: UserID) -> Int { Int(user.slot) % lanesCount }
+
+    /// Handles the receiver's answer to a delivery.
+    mutating func answered(_ answer: WebhookAnswer, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard var receiver = receivers[answer.app], answer.lane < Self.lanesCount, let delivery = receiver.lanes[answer.lane].delivery,
+            delivery.id == answer.deliveryID, delivery.isSent
+        else { return }
+        guard answer.isAccepted else {
+            counters.failed += 1
+            if now.instant >= receiver.retryAt {
+                receiver.failures += 1
+                receiver.retryAt = now.instant + Self.pause(after: receiver.failures, of: delivery.id)
+            }
+            receiver.lanes[answer.lane].delivery?.isSent = false
+            receivers[answer.app] = receiver
+            return
+        }
+        counters.accepted += 1
+        counters.events += UInt64(delivery.eventsCount)
+        (receiver.failures, receiver.retryAt) = (0, now.instant)
+        receiver.lanes[answer.lane].delivery = nil
+        receivers[answer.app] = receiver
+        end(delivery, &owner, &cluster, at: now)
+        advance(answer.app, &owner, &cluster, at: now)
+    }
+
+    /// Has delivered events of an app since a time delivered once more. Returns how many, and whether all of them are kept.
+    mutating func replay(
+        _ app: String, since: Milliseconds, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> (count: Int, isComplete: Bool) {
+        var total = (count: 0, isComplete: true)
+        for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
+            let id = owner.users.user(at: user)
+            guard id.app == app, owner.users[user].list(.webhookLog).liveCount > 0, cluster.decides(id) else { continue }
+            var log = OwnedWebhookLog(user: user).log(in: owner)
+            let replayed = log.replay(since: since)
+            total.isComplete = total.isComplete && replayed.isComplete
+            guard replayed.count > 0 else { continue }
+            total.count += replayed.count
+            OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &cluster.outbox)
+            enqueue(id)
+        }
+        return total
+    }
+
+    // MARK: Deliveries
+
+    private mutating func advance(_ app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard var receiver = receivers[app], receiver.hasWork, now.instant >= receiver.retryAt else { return }
+        let policy = owner.policies.policy(of: .policyUser(of: app))
+        guard policy.hasWebhook else { return }
+        for lane in receiver.lanes.indices {
+            if receiver.lanes[lane].delivery == nil { fill(&receiver.lanes[lane], of: app, &owner, &cluster, at: now) }
+            if let delivery = receiver.lanes[lane].delivery, !delivery.isSent, isOver(delivery, at: now) {
+                receiver.lanes[lane].delivery = nil
+                giveUp(delivery, &owner, &cluster, at: now)
+                fill(&receiver.lanes[lane], of: app, &owner, &cluster, at: now)
+            }
+        }
+        // With an open circuit one lane tries: the first with a delivery.
+        for lane in receiver.lanes.indices {
+            guard let delivery = receiver.lanes[lane].delivery else { continue }
+            if !delivery.isSent {
+                receiver.lanes[lane].delivery?.isSent = true
+                let (url, secret) = (policy.webhook.url, policy.webhook.secret)
+                cluster.outbox.effects.append(
+                    .deliver(
+                        WebhookDelivery(
+                            id: delivery.id, app: app, lane: lane, url: url, secret: secret, body: Self.body(of: delivery, app: app))))
+            }
+            if receiver.isOpen { break }
+        }
+        receivers[app] = receiver
+    }
+
+    /// Builds the next delivery of a lane from the users that wait.
+    private mutating func fill(_ lane: inout Lane, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard !lane.waiting.isEmpty else { return }
+        var users: [(user: UserID, upTo: Version)] = []
+        var json = JSONWriter(reserving: 4_096)
+        var count = 0
+        var oldest = Milliseconds.max
+        json.array { json in
+            while count < Self.eventsMax, json.bytes.count < Self.bytesTarget, let id = lane.waiting.popFirst() {
+                waiting.remove(id)
+                guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
+                var upTo: Version?
+                for event in OwnedWebhookLog(user: user).log(in: owner).waiting {
+                    guard count < Self.eventsMax, upTo == nil || json.bytes.count < Self.bytesTarget else { break }
+                    json.value(event.json)
+                    count += 1
+                    upTo = event.version
+                    oldest = min(oldest, event.version.milliseconds)
+                }
+                if let upTo { users.append((id, upTo)) }
+            }
+        }
+        guard !users.isEmpty else { return }
+        let id = owner.clock.next(at: now.wall).text
+        lane.delivery = Delivery(id: id, events: json.bytes, eventsCount: count, users: users, oldest: oldest)
+    }
+
+    private static func body(of delivery: Delivery, app: String) -> [UInt8] {
+        var json = JSONWriter(reserving: delivery.events.count + 128)
+        json.object { json in
+            json.member("deliveryID", delivery.id)
+            json.member("app", app)
+            json.member("events", json: delivery.events)
+        }
+        return json.bytes
+    }
+
+    /// Marks the events of an accepted delivery. A user that another node owns by now is delivered again there.
+    private mutating func end(_ delivery: Delivery, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for (id, upTo) in delivery.users {
+            guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
+            var log = OwnedWebhookLog(user: user).log(in: owner)
+            log.markDelivered(upTo: upTo)
+            _ = log.trim(at: now.wall)
+            cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
+            if log.hasWaiting { enqueue(id) }
+        }
+    }
+
+    private func isOver(_ delivery: Delivery, at now: Now) -> Bool { delivery.oldest + WebhookLog.keptFor <= now.wall }
+
+    /// Removes the expired events of a delivery, which become dead letters. The later ones wait for another delivery.
+    private mutating func giveUp(_ delivery: Delivery, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for (id, _) in delivery.users {
+            guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
+            trim(user, &owner, &cluster, at: now)
+        }
+    }
+
+    private mutating func trim(_ user: Owner.Index, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        var log = OwnedWebhookLog(user: user).log(in: owner)
+        let held = log
+        let dead = log.trim(at: now.wall)
+        owner.counters.webhookEventsExpired += UInt64(dead.expired)
+        owner.counters.webhookEventsDropped += UInt64(dead.full)
+        if log != held || log.isEmpty {
+            cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
+        }
+        if log.hasWaiting { enqueue(owner.users.user(at: user)) }
+    }
+
+    /// The pause after so many failures, longer or shorter by up to a fifth, so that nodes do not retry together.
+    private static func pause(after failures: Int, of delivery: String) -> Duration {
+        let pause = min(pauseMin * (1 << min(failures - 1, 10)), pauseMax)
+        let hash = StableHash.hash64(Array("\(delivery)#\(failures)".utf8))
+        return pause * (0.8 + 0.4 * Double(hash % 1_000) / 1_000)
+    }
+
+    // MARK: Old logs
+
+    /// Ticks of 20 ms in which all users are searched once: about an hour.
+    private static let searchTicks = 180_000
+
+    /// Trims a few logs at a time. A log without sessions and events leaves a tombstone.
+    private mutating func removeQuietLogs(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        let indices = owner.users.allIndices
+        for _ in 0..<min(indices.count, indices.count / Self.searchTicks + 1) {
+            if searched >= indices.endIndex { searched = 0 }
+            let user = searched
+            searched += 1
+            guard owner.users.isLive(user), !owner.users[user].isReplica, owner.users[user].list(.webhookLog).liveCount > 0 else {
+                continue
+            }
+            guard owner.users[user].list(.webhookLog).version.milliseconds + WebhookLog.keptFor <= now.wall else { continue }
+            guard cluster.decides(owner.users.user(at: user)), !waiting.contains(owner.users.user(at: user)) else { continue }
+            guard owner.users[user].sessions.isEmpty else { continue }
+            trim(user, &owner, &cluster, at: now)
+        }
+    }
+}

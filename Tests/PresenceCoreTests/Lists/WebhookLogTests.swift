@@ -1,0 +1,70 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// The row of a user's webhook events.
+@Suite struct WebhookLogTests {
+    private let user = UserID(app: "default", id: "ann")
+
+    private func version(_ milliseconds: Milliseconds, _ node: UInt32 = 1) -> Version {
+        Version(milliseconds: milliseconds, counter: 0, node: node)
+    }
+
+    private func log(_ milliseconds: [Milliseconds]) -> WebhookLog {
+        var log = WebhookLog()
+        for time in milliseconds { log.append(Array(#"{"time":\#(time)}"#.utf8), version: version(time)) }
+        return log
+    }
+
+    private func row(_ text: String) -> Row {
+        Row(user: user, kind: .webhookLog, key: "", version: version(1), value: Array(text.utf8))
+    }
+
+    @Test("A log reads what it has written") func text() throws {
+        var log = log([1, 2, 3])
+        log.markDelivered(upTo: version(2))
+        log.sessions = [WebhookLog.Session(id: SessionID(stamp: 7, node: 9), platform: "web")]
+        #expect(try WebhookLog(row(String(decoding: log.text, as: UTF8.self))) == log)
+    }
+
+    @Test(
+        "A row of another form is an error",
+        arguments: [
+            "", "x", "000000000000000000010000 web", "000000000000000000010000\n+",
+            "000000000000000000010000\n?000000000000000000020000 {}",
+        ])
+    func damaged(text: String) { #expect(throws: RowError.self) { try WebhookLog(row(text)) } }
+
+    @Test("A copy without an event that is not removed lacks it, and one that has removed it does not") func joined() {
+        let older = log([1, 2])
+        var newer = log([1, 3])
+        #expect(newer.joined(with: older).events.map(\.version) == [version(1), version(2), version(3)])
+        #expect(newer.joined(with: log([1])) == newer)
+        _ = newer.trim(at: 1 + WebhookLog.keptFor)
+        #expect(newer.joined(with: log([1])) == newer)
+    }
+
+    @Test("The joined log knows what either copy has delivered") func delivered() {
+        var older = log([1, 2])
+        older.markDelivered(upTo: version(2))
+        let joined = log([1, 3]).joined(with: older)
+        #expect(joined.events.map(\.isDelivered) == [true, true, false])
+    }
+
+    @Test("Old events leave, and the newest delivered ones stay for a replay") func trim() {
+        var log = log((1...20).map { Milliseconds($0) })
+        log.markDelivered(upTo: version(20))
+        let full = log.trim(at: 21)
+        #expect(full == (0, 0) && log.events.count == WebhookLog.deliveredMax && log.removed == version(12))
+        let expired = log.trim(at: 20 + WebhookLog.keptFor)
+        #expect(expired == (0, 0) && log.events.isEmpty && log.removed == version(20))
+    }
+
+    @Test("The bytes of a log are bounded") func bytes() {
+        var log = WebhookLog()
+        for time in 1...30 { log.append(Array(repeating: UInt8(ascii: "x"), count: 4_000), version: version(Milliseconds(time))) }
+        #expect(log.trim(at: 31).full == 18)
+        #expect(log.text.count < WebhookLog.eventsBytesMax + 2_000)
+    }
+}

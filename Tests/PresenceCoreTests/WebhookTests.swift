@@ -1,0 +1,240 @@
+import PresenceWire
+import Testing
+
+@testable import ClusterSimulation
+@testable import PresenceCore
+
+/// Webhooks: the events, their order, their repetition, and what the death of a node changes.
+@Suite struct WebhookTests {
+    private static func cluster(_ change: (inout Policy) -> Void = { _ in }) -> TestCluster {
+        var settings = CoreSettings()
+        settings.policy.webhook.url = "https://app.example.com/rollcall"
+        settings.policy.webhook.secret = "0123456789abcdef"
+        change(&settings.policy)
+        return TestCluster(nodes: 3, settings: settings)
+    }
+
+    var cluster = WebhookTests.cluster()
+
+    @Test("X2 Each state change is one event, in order, with the status after it") mutating func actions() {
+        let phone = cluster.login("ann", on: 0)
+        cluster.setStatus("ann", "busy", on: 0)
+        let web = cluster.login("ann", on: 1, platform: "web")
+        cluster.close(phone, .loggedOut)
+        cluster.advance(.milliseconds(100))
+        cluster.lose(web)
+        cluster.advance(.seconds(3))
+        cluster.call(.kick(reason: "banned"), by: "ann", on: 2)
+        cluster.advance(.milliseconds(200))
+        let events = cluster.webhooks.events
+        #expect(events.map(\.action) == ["Login", "CustomStatus", "Login", "Logout", "Disconnect", "Kick"])
+        #expect(events.map { $0.json["platform"]?.textValue } == ["ios", nil, "web", "ios", "web", nil])
+        #expect(events.map { $0.json["reason"]?.textValue } == [nil, nil, nil, nil, "LinkClose", nil])
+        #expect(
+            events.map { $0.json["userStatus"]!["statusType"]!.textValue } == [
+                "ONLINE", "ONLINE", "ONLINE", "ONLINE", "OFFLINE", "UNLOGINED",
+            ])
+        #expect(events[1].json["userStatus"]!["customStatus"] == .string("busy"))
+        #expect(events.map(\.version) == events.map(\.version).sorted() && Set(events.map(\.version)).count == 6)
+        #expect(cluster.webhooks.attempts.allSatisfy { $0.delivery.url == "https://app.example.com/rollcall" })
+    }
+
+    @Test("X2 A silent client's end is a disconnect with reason TimeOut") mutating func timeOut() {
+        let ann = cluster.login("ann", on: 0)
+        let detach = Detach(
+            session: cluster.clients[ann].session, user: UserID(app: "default", id: "ann"), cause: .lost, silence: 400_000)
+        cluster.processes[0].node.receive(.close(detach), from: 0, at: cluster.now)
+        cluster.settle()
+        cluster.advance(.seconds(3))
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login", "Disconnect"])
+        #expect(cluster.webhooks.events.last?.json["reason"] == .string("TimeOut"))
+    }
+
+    @Test("X4 A login that replaces a session is the only event about the two", arguments: [true, false])
+    func replaced(isEvicted: Bool) {
+        var cluster = Self.cluster { $0.multiClient = isEvicted ? .single : .all }
+        let first = cluster.login("ann", on: 0, device: "phone")
+        if !isEvicted { cluster.lose(first) }
+        cluster.advance(.milliseconds(500))
+        cluster.login("ann", on: 1, device: "phone")
+        cluster.advance(.seconds(5))
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login", "Login"])
+    }
+
+    @Test("A receiver that fails gets the same delivery again, after pauses that double") mutating func retries() {
+        cluster.webhooks.mode = .fails
+        cluster.login("ann", on: 0)
+        cluster.advance(.seconds(40))
+        let attempts = cluster.webhooks.attempts
+        #expect(attempts.count >= 5 && Set(attempts.map(\.delivery.id)).count == 1)
+        #expect(attempts.allSatisfy { $0.delivery.body == attempts[0].delivery.body })
+        for (index, (earlier, later)) in zip(attempts, attempts.dropFirst()).enumerated() {
+            let pause = Double((later.at.instant - earlier.at.instant).wholeMilliseconds) / 1_000
+            let nominal = Double(1 << index)
+            #expect(pause >= nominal * 0.8 && pause <= nominal * 1.2 + 0.1, "\(pause) s after failure \(index + 1)")
+        }
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(60))
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login"] && cluster.webhooks.events.count == 1)
+    }
+
+    @Test("An open circuit tries one delivery at a time, and a success closes it") mutating func circuit() {
+        let users = (0..<40).map { cluster.user(ownedBy: 0, number: $0) }
+        cluster.webhooks.mode = .fails
+        for user in users { cluster.login(user, on: 1) }
+        cluster.advance(.seconds(60))
+        #expect(cluster.processes[0].node.statistics.webhooks.circuitsOpen == 1)
+        let before = cluster.webhooks.attempts.count
+        cluster.advance(.seconds(60))
+        let tried = cluster.webhooks.attempts[before...]
+        #expect((1...3).contains(tried.count) && Set(tried.map(\.delivery.lane)).count == 1)
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(80))
+        #expect(cluster.processes[0].node.statistics.webhooks.circuitsOpen == 0)
+        #expect(users.allSatisfy { cluster.webhooks.actions(of: $0) == ["Login"] })
+    }
+
+    @Test("After 24 h an event is a dead letter, and later events are delivered") mutating func deadLetters() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.webhooks.mode = .fails
+        cluster.login(ann, on: 1)
+        cluster.advance(.seconds(1))
+        cluster.advance(.seconds(86_400), step: .seconds(86_390))
+        cluster.advance(.seconds(70))
+        #expect(cluster.processes[0].node.statistics.webhooks.expired == 1)
+        cluster.webhooks.mode = .accepts
+        cluster.setStatus(ann, "back", on: 1)
+        cluster.advance(.seconds(70))
+        #expect(cluster.webhooks.first(of: ann).last?.action == "CustomStatus" && !cluster.webhooks.actions(of: ann).contains("Login"))
+    }
+
+    @Test("Beyond 100 waiting events of a user the oldest are dead letters, and the newest arrive in order") mutating func bound() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.webhooks.mode = .fails
+        for number in 0..<130 { cluster.setStatus(ann, "\(number)", on: 1) }
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0].node.statistics.webhooks.dropped == 30)
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(70))
+        let texts = cluster.webhooks.first(of: ann).map { $0.json["userStatus"]!["customStatus"]!.textValue }
+        #expect(texts.suffix(100) == (30..<130).map { "\($0)" }[...])
+    }
+
+    @Test("The next owner delivers what its predecessor could not, and announces no login twice") mutating func ownerDies() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.webhooks.mode = .fails
+        let client = cluster.login(ann, on: 1)
+        #expect(cluster.setStatus(ann, "busy", on: 1) != nil)
+        cluster.kill(0)
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(20))
+        #expect(cluster.webhooks.actions(of: ann) == ["Login", "CustomStatus"])
+        cluster.lose(client)
+        cluster.advance(.seconds(5))
+        #expect(cluster.webhooks.actions(of: ann) == ["Login", "CustomStatus", "Disconnect"])
+    }
+
+    @Test("A session whose gateway and owner die together ends with a disconnect") mutating func gatewayDies() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.login(ann, on: 0)
+        cluster.advance(.milliseconds(200))
+        cluster.kill(0)
+        cluster.advance(.seconds(20))
+        #expect(cluster.webhooks.actions(of: ann) == ["Login", "Disconnect"])
+    }
+
+    @Test("Sessions that are open when the webhook is switched on are not announced, and their ends are") func switchedOn() {
+        var cluster = TestCluster(nodes: 3)
+        let client = cluster.login("ann", on: 0)
+        let policy = #"{"settings":{"webhook.url":"https://a.example/x","webhook.secret":"0123456789abcdef"}}"#
+        cluster.call(.setAppPolicy(Array(policy.utf8)), by: "admin", on: 1)
+        cluster.advance(.milliseconds(500))
+        cluster.setStatus("ann", "busy", on: 0)
+        cluster.close(client, .loggedOut)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.webhooks.actions(of: "ann") == ["CustomStatus", "Logout"])
+    }
+
+    @Test("A replay delivers the kept events since a time again, with their versions") mutating func replay() {
+        cluster.login("ann", on: 0)
+        cluster.advance(.seconds(5))
+        let since = cluster.now.wall
+        for number in 0..<6 { cluster.setStatus("ann", "\(number)", on: 0) }
+        cluster.advance(.milliseconds(500))
+        let delivered = cluster.webhooks.events
+        cluster.call(.replayWebhooks(since: since), by: "admin", on: 1)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.lastAnswer(on: 1) == .replayed(eventsCount: 6, isComplete: true))
+        #expect(cluster.webhooks.events == delivered + delivered.suffix(6))
+        for number in 6..<12 { cluster.setStatus("ann", "\(number)", on: 0) }
+        cluster.advance(.milliseconds(500))
+        cluster.call(.replayWebhooks(since: since), by: "admin", on: 1)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.lastAnswer(on: 1) == .replayed(eventsCount: WebhookLog.deliveredMax, isComplete: false))
+    }
+
+    @Test("Friends and profiles are told if they are switched on") func friendsAndProfiles() {
+        var cluster = Self.cluster { $0.webhook.events = [.friends, .profile] }
+        cluster.login("ann", on: 0)
+        let nick = Profile.Change(name: Profile.Standard.nick.rawValue, value: .bytes(Array("Ann".utf8)))
+        cluster.call(.friendCall(.modifyProfile([nick])), by: "ann", on: 0)
+        cluster.advance(.milliseconds(500))
+        let ben = UserID(app: "default", id: "ben")
+        cluster.call(.chain(.add(ben, SentRequest(addTime: 0), isTwoWay: true)), by: "ann", on: 0)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.webhooks.actions(of: "ann") == ["ProfileChanged", "onFriendListAdded"])
+        #expect(cluster.webhooks.actions(of: "ben") == ["onFriendListAdded"])
+        #expect(cluster.webhooks.events.last { $0.user == "ben" }?.json["data"]?["friendList"]?.elements.first?["userID"] == .string("ann"))
+    }
+
+    /// Each run draws its own faults. What the receiver has taken counts, also if its answer was lost.
+    @Test(
+        "No acknowledged change is lost and the order holds, while nodes die and the receiver fails",
+        arguments: 1...5 as ClosedRange<UInt64>)
+    func random(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var cluster = Self.cluster()
+        var acknowledged: [String: [String]] = [:]
+        var dead: Int?
+        for step in 0..<300 {
+            let user = "user\(random.next() % 8)"
+            let nodes = (0..<3).filter { $0 != dead }
+            let node = nodes[Int(random.next() % UInt64(nodes.count))]
+            switch random.next() % 40 {
+            case 0 where dead == nil:
+                cluster.kill(node)
+                dead = node
+            case 1, 2:
+                if let index = dead { try cluster.restart(index, settings: cluster.settings) }
+                dead = nil
+            case 3: cluster.webhooks.mode = .fails
+            case 4: cluster.webhooks.mode = .takesAndFails
+            case 5: cluster.webhooks.mode = .isSilent
+            case 6, 7, 8: cluster.webhooks.mode = .accepts
+            case 9...12: cluster.login(user, on: node)
+            case 13...15: if let open = cluster.clients.lastIndex(where: { $0.isOpen && $0.user == user }) { cluster.lose(open) }
+            case 16...30:
+                let text = "\(user)-\(step)"
+                let before = cluster.setStatus(user, text, on: node)
+                cluster.advance(.milliseconds(100))
+                if case .userStatus(let record) = before ?? cluster.lastAnswer(on: node), record.customStatus == text {
+                    acknowledged[user, default: []].append(text)
+                }
+            default: cluster.advance(.milliseconds(Int(random.next() % 3_000)))
+            }
+        }
+        if let index = dead { try cluster.restart(index, settings: cluster.settings) }
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(90))
+        #expect(acknowledged.values.reduce(0) { $0 + $1.count } > 50)
+        for (user, texts) in acknowledged {
+            let received = cluster.webhooks.first(of: user)
+            let custom = received.compactMap { $0.json["userStatus"]?["customStatus"]?.textValue }
+            #expect(Set(texts).subtracting(custom).isEmpty, "lost of \(user): \(Set(texts).subtracting(custom).sorted())")
+            #expect(received.map(\.version) == received.map(\.version).sorted(), "the order of \(user)")
+        }
+        for client in cluster.clients where client.isOpen {
+            #expect(cluster.webhooks.actions(of: client.user).contains("Login"))
+        }
+    }
+}
