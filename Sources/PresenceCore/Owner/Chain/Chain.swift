@@ -113,7 +113,7 @@ struct Chain {
         let other = String(pair.other.id)
         let version = owner.clock.nextDecision(of: pair, at: now)
         let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: item.isRetry, at: version.milliseconds)
-        if item.isRetry, item.begunAt > .zero, beginning.isNew,
+        if item.isRetry, item.begunAt > .zero, !beginning.isDone,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {
             return end(item, as: code, of: pair.user, &cluster)

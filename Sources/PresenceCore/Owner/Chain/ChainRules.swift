@@ -34,8 +34,8 @@ struct ChainRules {
         /// The command goes to the other user's owner.
         case command(ChainCommand, [Change])
 
-        /// Whether the decision changes anything.
-        var isNew: Bool { if case .ended = self { false } else { true } }
+        /// Whether the lists show that the decision has been carried out.
+        var isDone: Bool { if case .ended(let code) = self { code == .done } else { false } }
     }
 
     /// The user whose lists these rules read.
