@@ -237,7 +237,7 @@ struct Chain {
     mutating func carryOut(_ steps: [ChainStep], isDurable: Bool, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         for step in steps {
             switch step {
-            case .begun(let pair, let version): began(pair, version, isDurable: isDurable, &cluster, at: now)
+            case .begun(let pair, let version): began(pair, version, isDurable: isDurable, owner, &cluster, at: now)
             case .applied(let pair, let version, let result):
                 if isDurable {
                     send(result, of: pair, version, owner, &cluster, at: now)
@@ -253,10 +253,13 @@ struct Chain {
         }
     }
 
-    private mutating func began(_ pair: ChainPair, _ version: Version, isDurable: Bool, _ cluster: inout Cluster, at now: Now) {
-        guard open[pair]?.command.version == version, open[pair]?.phase == .storing else { return }
+    private mutating func began(
+        _ pair: ChainPair, _ version: Version, isDurable: Bool, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard let known = open[pair], known.command.version == version, known.phase == .storing else { return }
         open[pair]?.repeatAt = now.instant + Self.repeatInterval
-        guard isDurable else { return }
+        // Another owner may have ended the decision, and its tombstone may have arrived during the write.
+        guard isDurable, owner.outboxCommand(of: pair) == known.command else { return }
         open[pair]?.phase = .sent
         send(pair, &cluster)
     }
