@@ -84,9 +84,11 @@ extension OwnedUser {
     /// Whether a list has a row about a blocked user that is newer than the block.
     ///
     /// Another owner may have written it that did not know the block: on the other side of a split, or after this node had died with the
-    /// block on its own disk alone. The other user may then have this one as a friend.
+    /// block on its own disk alone. The other user may then have this one as a friend. A newer decision in the outbox may have replaced the
+    /// block there, before the other user's owner heard of it.
     func mayOutliveBlock(of other: String) -> Bool {
         guard let blocked = list(.blocked).entry(for: other), !blocked.isRemoved else { return false }
+        if let decided = list(.chainOutbox).entry(for: other), decided.version.stamp > blocked.version.correctionStamp { return true }
         return [Row.Kind.friend, .pendencyIn, .pendencyOut].contains { kind in
             list(kind).entry(for: other).map { $0.version.stamp > blocked.version.stamp } ?? false
         }
