@@ -295,6 +295,12 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     // MARK: The end
 
+    /// Closes the connection at once. The end of the channel is then no sign of life of the client.
+    override func close() {
+        isClosing = true
+        super.close()
+    }
+
     /// Ends the connection.
     ///
     /// Without a fault, all waiting bytes are sent first. After a fault of the peer, only a last GOAWAY with the reason follows.

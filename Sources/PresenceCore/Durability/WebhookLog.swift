@@ -33,8 +33,9 @@ struct WebhookLog: Equatable {
     var sessions: [Session] = []
     /// The events by version.
     private(set) var events: [Event] = []
-    /// The version of the newest event that was removed. An event that another copy lacks, and that is newer, was written elsewhere.
-    private(set) var removed = Version.zero
+    /// The version of the newest removed event of each writer, by node. An event that another copy lacks, and that is newer, was written
+    /// by another owner. Writers without an event within ``keptFor`` are left out.
+    private(set) var removed: [Version] = []
 
     init() {}
 
@@ -54,37 +55,46 @@ struct WebhookLog: Equatable {
     /// Adds an event that is newer than all others.
     mutating func append(_ json: [UInt8], version: Version) { events.append(Event(version: version, json: json)) }
 
-    /// Marks the events up to a version as delivered.
-    mutating func markDelivered(upTo version: Version) {
-        for index in events.indices where events[index].version <= version { events[index].isDelivered = true }
+    /// Marks events as delivered.
+    mutating func markDelivered(_ versions: [Version]) {
+        for index in events.indices where versions.contains(events[index].version) { events[index].isDelivered = true }
     }
 
     /// Removes old events, and the oldest beyond the limits. Returns the number of those that were not delivered, by reason.
     mutating func trim(at wall: Milliseconds) -> (expired: Int, full: Int) {
-        let expired = remove(events.prefix { $0.version.milliseconds + Self.keptFor <= wall }.count)
-        var kept = 0
-        var first = events.count
-        var bytes = 0
-        var counts = (waiting: 0, delivered: 0)
-        while first > 0 {
-            let event = events[first - 1]
-            if event.isDelivered { counts.delivered += 1 } else { counts.waiting += 1 }
+        let oldest = wall - Self.keptFor
+        let expired = remove { $0.version.milliseconds <= oldest }
+        var (waiting, delivered, bytes) = (0, 0, 0)
+        var kept: Set<Version> = []
+        for event in events.reversed() {
+            let isKept: Bool
+            if event.isDelivered { isKept = delivered < Self.deliveredMax } else { isKept = waiting < Self.waitingMax }
+            guard isKept, bytes + event.json.count <= Self.eventsBytesMax || kept.isEmpty else { continue }
+            if event.isDelivered { delivered += 1 } else { waiting += 1 }
             bytes += event.json.count
-            guard counts.waiting <= Self.waitingMax, counts.delivered <= Self.deliveredMax, bytes <= Self.eventsBytesMax || kept == 0 else {
-                break
-            }
-            (first, kept) = (first - 1, kept + 1)
+            kept.insert(event.version)
         }
-        // The delivered ones come first, unless a replay or another owner has mixed them.
-        return (expired, remove(first))
+        let full = remove { !kept.contains($0.version) }
+        removed.removeAll { $0.milliseconds <= oldest }
+        return (expired, full)
     }
 
-    /// Removes the first events. Returns the number of those that were not delivered.
-    private mutating func remove(_ count: Int) -> Int {
-        guard count > 0 else { return 0 }
-        let waiting = events.prefix(count).count { !$0.isDelivered }
-        removed = max(removed, events[count - 1].version)
-        events.removeFirst(count)
+    /// Removes the events for which `isRemoved` holds. Returns the number of those that were not delivered.
+    private mutating func remove(where isRemoved: (Event) -> Bool) -> Int {
+        var waiting = 0
+        for event in events where isRemoved(event) {
+            if !event.isDelivered { waiting += 1 }
+            if let index = removed.firstIndex(where: { $0.node >= event.version.node }) {
+                if removed[index].node == event.version.node {
+                    removed[index] = max(removed[index], event.version)
+                } else {
+                    removed.insert(event.version, at: index)
+                }
+            } else {
+                removed.append(event.version)
+            }
+        }
+        events.removeAll(where: isRemoved)
         return waiting
     }
 
@@ -95,21 +105,24 @@ struct WebhookLog: Equatable {
             events[index].isDelivered = false
             count += 1
         }
-        return (count, removed == .zero || removed.milliseconds < since)
+        return (count, removed.allSatisfy { $0.milliseconds < since })
     }
 
     /// The log with the events of an older copy that its writer did not know.
     ///
-    /// Two owners may each have added some, in a split or because one died before its row arrived here.
+    /// Two owners may each have added some, in a split or because one died before its row arrived here. The sessions are those of the copy
+    /// with the newer event.
     func joined(with older: WebhookLog) -> WebhookLog {
-        let unknown = older.events.filter { event in event.version > removed && !events.contains { $0.version == event.version } }
+        let unknown = older.events.filter { event in
+            !events.contains { $0.version == event.version } && event.version > removed.first { $0.node == event.version.node } ?? .zero
+        }
         guard !unknown.isEmpty else { return self }
         var joined = self
-        for index in joined.events.indices {
-            let isDelivered = older.events.contains { $0.version == events[index].version && $0.isDelivered }
-            if isDelivered { joined.events[index].isDelivered = true }
+        for index in joined.events.indices where older.events.contains(where: { $0.version == events[index].version && $0.isDelivered }) {
+            joined.events[index].isDelivered = true
         }
         joined.events = (joined.events + unknown).sorted { $0.version < $1.version }
+        if older.newest > newest { joined.sessions = older.sessions }
         return joined
     }
 }
@@ -119,6 +132,7 @@ struct WebhookLog: Equatable {
 extension WebhookLog {
     private static let waitingMark = UInt8(ascii: "+")
     private static let deliveredMark = UInt8(ascii: "-")
+    private static let noneMark = UInt8(ascii: "0")
     private static let newline = UInt8(ascii: "\n")
     private static let space = UInt8(ascii: " ")
     /// The length of a version, and of a session's ID.
@@ -128,7 +142,8 @@ extension WebhookLog {
     var text: [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(events.reduce(64 + 64 * sessions.count) { $0 + $1.json.count + 32 })
-        removed.appendText(to: &text)
+        if removed.isEmpty { text.append(Self.noneMark) }
+        for version in removed { version.appendText(to: &text) }
         for session in sessions { text += " \(session.id)=\(session.platform)".utf8 }
         for event in events {
             text.append(Self.newline)
@@ -160,10 +175,16 @@ extension WebhookLog {
 
     private mutating func readHead(_ line: String, of row: Row) throws(RowError) {
         let words = line.split(separator: " ")
-        guard let first = words.first, let version = Version(text: String(first)) else {
-            throw RowError(row, "the first version is missing")
+        guard let first = words.first.map({ Array($0.utf8) }), first == [Self.noneMark] || first.count % Self.digitsCount == 0 else {
+            throw RowError(row, "the versions of removed events are missing")
         }
-        removed = version
+        for start in stride(from: 0, to: first == [Self.noneMark] ? 0 : first.count, by: Self.digitsCount) {
+            let digits = first[start..<start + Self.digitsCount]
+            guard let version = Version(text: String(decoding: digits, as: UTF8.self)),
+                version.node > removed.last?.node ?? 0 || removed.isEmpty
+            else { throw RowError(row, "the version of a removed event is not a later node's version") }
+            removed.append(version)
+        }
         for word in words.dropFirst() {
             let parts = word.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, let id = SessionID(parts[0]), Limits.isValidPlatform(String(parts[1])) else {

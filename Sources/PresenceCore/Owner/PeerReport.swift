@@ -64,10 +64,12 @@ struct PeerReport {
             if !session.isCounted { owner.counters.logouts += 1 }
             owner.refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
         case .lost:
-            let offlineGrace = owner.policies.policy(of: detach.user).offlineGrace
+            let policy = owner.policies.policy(of: detach.user)
+            let offlineGrace = policy.offlineGrace
+            let patience = policy.livenessTimeout(of: owner.users[user].sessions[position].platform).wholeMilliseconds
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
             let (isCounted, ended) = owner.users.modify(user) { user in
-                let isCounted = user.disconnect(position, until: now.instant + grace, isTimedOut: detach.silence > 0)
+                let isCounted = user.disconnect(position, until: now.instant + grace, isTimedOut: detach.silence >= patience)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }

@@ -23,7 +23,7 @@ import Testing
 
     @Test("A log reads what it has written") func text() throws {
         var log = log([1, 2, 3])
-        log.markDelivered(upTo: version(2))
+        log.markDelivered([version(1), version(2)])
         log.sessions = [WebhookLog.Session(id: SessionID(stamp: 7, node: 9), platform: "web")]
         #expect(try WebhookLog(row(String(decoding: log.text, as: UTF8.self))) == log)
     }
@@ -47,18 +47,31 @@ import Testing
 
     @Test("The joined log knows what either copy has delivered") func delivered() {
         var older = log([1, 2])
-        older.markDelivered(upTo: version(2))
+        older.markDelivered([version(1), version(2)])
         let joined = log([1, 3]).joined(with: older)
         #expect(joined.events.map(\.isDelivered) == [true, true, false])
     }
 
     @Test("Old events leave, and the newest delivered ones stay for a replay") func trim() {
         var log = log((1...20).map { Milliseconds($0) })
-        log.markDelivered(upTo: version(20))
+        log.markDelivered((1...20).map { version($0) })
         let full = log.trim(at: 21)
-        #expect(full == (0, 0) && log.events.count == WebhookLog.deliveredMax && log.removed == version(12))
+        #expect(full == (0, 0) && log.events.count == WebhookLog.deliveredMax && log.removed == [version(12)])
         let expired = log.trim(at: 20 + WebhookLog.keptFor)
-        #expect(expired == (0, 0) && log.events.isEmpty && log.removed == version(20))
+        #expect(expired == (0, 0) && log.events.isEmpty && log.removed.isEmpty)
+    }
+
+    @Test("A late event of another writer is neither marked nor taken for a removed one") func late() {
+        var newer = log((10...30).map { Milliseconds($0) })
+        newer.markDelivered((10...30).map { version($0) })
+        _ = newer.trim(at: 31)
+        var older = WebhookLog()
+        older.append(Array("{}".utf8), version: version(5, 2))
+        var joined = newer.joined(with: older)
+        #expect(joined.waiting.map(\.version) == [version(5, 2)])
+        #expect(joined.trim(at: 32) == (0, 0) && joined.hasWaiting)
+        joined.markDelivered([version(30)])
+        #expect(joined.hasWaiting)
     }
 
     @Test("The bytes of a log are bounded") func bytes() {

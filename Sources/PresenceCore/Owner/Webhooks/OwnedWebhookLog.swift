@@ -13,7 +13,7 @@ struct OwnedWebhookLog {
 
     /// Stores and writes the log. An empty one leaves a tombstone, once no older copy can have an event that is still kept.
     func write(_ log: WebhookLog, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        let isOver = log.isEmpty && log.removed.milliseconds + WebhookLog.keptFor <= now.wall
+        let isOver = log.isEmpty && log.removed.isEmpty
         let row = Row(
             user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.clock.next(at: now.wall),
             value: isOver ? nil : log.text)

@@ -27,8 +27,8 @@ struct Webhooks {
         let id: String
         let events: [UInt8]
         let eventsCount: Int
-        /// The users, each with the version of its last event.
-        let users: [(user: UserID, upTo: Version)]
+        /// The users, each with the versions of its events.
+        let users: [(user: UserID, versions: [Version])]
         /// The time of the oldest event.
         let oldest: Milliseconds
         var isSent = false
@@ -74,19 +74,20 @@ struct Webhooks {
     /// Looks at the logs of all users whom this node owns, because it owns other users than before.
     mutating func reopen(_ owner: borrowing Owner) {
         for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
-            if owner.users[user].list(.webhookLog).liveCount > 0 { enqueue(owner.users.user(at: user)) }
+            if owner.users[user].list(.webhookLog).liveCount > 0 { enqueue(owner.users.user(at: user), owner) }
         }
     }
 
     /// Takes users with new events, and begins the deliveries that are due. Called at every tick.
     mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for user in cluster.outbox.webhookUsers.takeAll() { enqueue(user) }
+        for user in cluster.outbox.webhookUsers.takeAll() { enqueue(user, owner) }
         for app in receivers.keys.sorted() { advance(app, &owner, &cluster, at: now) }
         removeQuietLogs(&owner, &cluster, at: now)
     }
 
-    private mutating func enqueue(_ user: UserID) {
-        guard waiting.insert(user).inserted else { return }
+    /// Adds a user, unless its app has no receiver: ``Owner/policyChanged(of:from:at:into:)`` adds all users of an app that gets one.
+    private mutating func enqueue(_ user: UserID, _ owner: borrowing Owner) {
+        guard owner.policies.policy(of: user).hasWebhook, waiting.insert(user).inserted else { return }
         receivers[String(user.app), default: Receiver()].lanes[Self.lane(of: user)].waiting.append(user)
     }
 
@@ -130,7 +131,7 @@ struct Webhooks {
             guard replayed.count > 0 else { continue }
             total.count += replayed.count
             OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &cluster.outbox)
-            enqueue(id)
+            enqueue(id, owner)
         }
         return total
     }
@@ -168,7 +169,7 @@ struct Webhooks {
     /// Builds the next delivery of a lane from the users that wait.
     private mutating func fill(_ lane: inout Lane, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         guard !lane.waiting.isEmpty else { return }
-        var users: [(user: UserID, upTo: Version)] = []
+        var users: [(user: UserID, versions: [Version])] = []
         var json = JSONWriter(reserving: 4_096)
         var count = 0
         var oldest = Milliseconds.max
@@ -176,15 +177,15 @@ struct Webhooks {
             while count < Self.eventsMax, json.bytes.count < Self.bytesTarget, let id = lane.waiting.popFirst() {
                 waiting.remove(id)
                 guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
-                var upTo: Version?
+                var versions: [Version] = []
                 for event in OwnedWebhookLog(user: user).log(in: owner).waiting {
-                    guard count < Self.eventsMax, upTo == nil || json.bytes.count < Self.bytesTarget else { break }
+                    guard count < Self.eventsMax, versions.isEmpty || json.bytes.count < Self.bytesTarget else { break }
                     json.value(event.json)
                     count += 1
-                    upTo = event.version
+                    versions.append(event.version)
                     oldest = min(oldest, event.version.milliseconds)
                 }
-                if let upTo { users.append((id, upTo)) }
+                if !versions.isEmpty { users.append((id, versions)) }
             }
         }
         guard !users.isEmpty else { return }
@@ -202,15 +203,20 @@ struct Webhooks {
         return json.bytes
     }
 
-    /// Marks the events of an accepted delivery. A user that another node owns by now is delivered again there.
+    /// Marks the events of an accepted delivery. If another node owns a user by now, that node receives the marks.
     private mutating func end(_ delivery: Delivery, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for (id, upTo) in delivery.users {
-            guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
+        for (id, versions) in delivery.users {
+            guard let user = owner.index(ofKnown: id) else { continue }
             var log = OwnedWebhookLog(user: user).log(in: owner)
-            log.markDelivered(upTo: upTo)
+            log.markDelivered(versions)
+            guard cluster.decides(id) else {
+                let row = Row(user: id, kind: .webhookLog, key: "", version: owner.clock.next(at: now.wall), value: log.text)
+                cluster.outbox.rowsForOwners.append(row)
+                continue
+            }
             _ = log.trim(at: now.wall)
             cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
-            if log.hasWaiting { enqueue(id) }
+            if log.hasWaiting { enqueue(id, owner) }
         }
     }
 
@@ -233,7 +239,7 @@ struct Webhooks {
         if log != held || log.isEmpty {
             cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
         }
-        if log.hasWaiting { enqueue(owner.users.user(at: user)) }
+        if log.hasWaiting { enqueue(owner.users.user(at: user), owner) }
     }
 
     /// The pause after so many failures, longer or shorter by up to a fifth, so that nodes do not retry together.
