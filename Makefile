@@ -84,6 +84,8 @@ test: deps test-deps lint
 	@echo "== generated client"
 	ROLLCALL=.build/debug/rollcall Tests/OpenAPI/python-client
 	$(MAKE) --no-print-directory browsers
+	@echo "== webhooks"
+	ROLLCALL=.build/debug/rollcall Tests/Webhooks/run
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 	$(MAKE) --no-print-directory gate
@@ -113,6 +115,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/deleted-files
 	Tests/Chaos/import-friends 2000 50
+	CHANGES=100000 ROLLCALL=$(ROLLCALL) Tests/Webhooks/run load
 	Tests/Chaos/chain-kills
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change

@@ -472,7 +472,7 @@ extension SimulatedCluster {
 
     private mutating func carryOut(_ effect: Node.Effect, of node: Int, in turn: [Node.Effect]) {
         switch effect {
-        case .send: preconditionFailure("messages to gateways stay in the process")
+        case .send, .deliver: preconditionFailure("messages to gateways stay in the process, and no app has a webhook")
         case .answer(_, let token, let answer): answered(node, token, answer)
         case .persist(let rows, _, let isUrgent):
             for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
@@ -492,7 +492,6 @@ extension SimulatedCluster {
         case .transmit(let peer): transmit(from: node, to: peer)
         case .computeRing(let members):
             plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
-        case .deliver: preconditionFailure("no app of the simulation has a webhook")
         case .followSystemClock: nodes[node].adoptSystemClock()
         case .superseded(let card): Twins.end(node, .superseded(by: card), &self)
         case .membership(let id, let isAlive):

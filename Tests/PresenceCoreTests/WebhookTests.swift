@@ -187,7 +187,7 @@ import Testing
         #expect(cluster.webhooks.events.last { $0.user == "ben" }?.json["data"]?["friendList"]?.elements.first?["userID"] == .string("ann"))
     }
 
-    /// Each run draws its own faults. What the receiver has taken counts, also if its answer was lost.
+    /// Each run draws its own faults. Events that the receiver has taken count, also if its answer was lost.
     @Test(
         "No acknowledged change is lost and the order holds, while nodes die and the receiver fails",
         arguments: 1...5 as ClosedRange<UInt64>)

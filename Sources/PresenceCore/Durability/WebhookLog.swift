@@ -34,7 +34,7 @@ struct WebhookLog: Equatable {
     /// The events by version.
     private(set) var events: [Event] = []
     /// The version of the newest removed event of each writer, by node. An event that another copy lacks, and that is newer, was written
-    /// by another owner. Writers without an event within ``keptFor`` are left out.
+    /// by another owner. Those of more than two days ago are left out.
     private(set) var removed: [Version] = []
 
     init() {}
@@ -75,7 +75,8 @@ struct WebhookLog: Equatable {
             kept.insert(event.version)
         }
         let full = remove { !kept.contains($0.version) }
-        removed.removeAll { $0.milliseconds <= oldest }
+        // A copy without this removal may be as old as the event.
+        removed.removeAll { $0.milliseconds + 2 * Self.keptFor <= wall }
         return (expired, full)
     }
 

@@ -17,10 +17,7 @@ extension Owner {
             let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !Blocklist(user: index).isShown(by: self)
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && !users[index].friends.isEmpty || tellsProfiles { queueList(of: index, into: &outbox) }
-            if isHooked {
-                outbox.writeInBulk { WebhookNews(user: index, now: now).announce(by: &self, into: &$0) }
-                outbox.webhookUsers.append(users.user(at: index))
-            }
+            if isHooked { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
             schedule(index, at: now)
         }
     }

@@ -118,8 +118,8 @@ package struct Owner: ~Copyable {
         if isWritten { clock = advanced }
         if isWritten || change.isNews { publish(user, into: &outbox) }
         if circumstances.policy.tellsWebhook(.stateChange) {
-            let news = WebhookNews(user: user, now: now)
-            news.add(change, isWritten: isWritten, insteadOf: customStatus, by: &self, into: &outbox)
+            WebhookNews(user: user, now: now).add(
+                change, isWritten: isWritten, insteadOf: customStatus, by: &self, into: &outbox)
         }
         schedule(user, at: now)
         return isWritten || change.isNews

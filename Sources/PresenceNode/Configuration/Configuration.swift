@@ -116,8 +116,8 @@ public struct NodeConfiguration: Sendable {
         public var perUserMax = 100
         /// Most logins from one address within 10 s; 0 for no limit.
         ///
-        /// Default 100,000, the most that one loop can handle, because a proxy, a provider or a load test is one address for many users. Use
-        /// 1,000 for a node that clients reach directly: then one address with many tokens cannot use a tenth of a loop.
+        /// Default 100,000, the most that one loop can handle, because a proxy, a provider or a load test is one address for many users.
+        /// Use 1,000 for a node that clients reach directly: then one address with many tokens cannot use a tenth of a loop.
         public var perAddressMax = 100_000
     }
 

@@ -102,13 +102,14 @@ struct WebhookNews {
         write(&log, by: &owner, into: &outbox)
     }
 
-    /// Announces the open sessions without events, because the app has a webhook from now on.
-    func announce(by owner: inout Owner, into outbox: inout Outbox) {
+    /// Begins with the open sessions, without events about their logins, because the app has a webhook from now on.
+    func begin(by owner: inout Owner, into outbox: inout Outbox) {
+        outbox.webhookUsers.append(owner.users.user(at: user))
         var log = OwnedWebhookLog(user: user).log(in: owner)
         let sessions = owner.users[user].sessions.map { WebhookLog.Session(id: $0.id, platform: $0.platform) }
         guard log.sessions != sessions else { return }
         log.sessions = sessions
-        write(&log, by: &owner, into: &outbox)
+        outbox.writeInBulk { write(&log, by: &owner, into: &$0) }
     }
 
     /// - Parameter version: the version of the record that the change has written. The event has it, unless an event before it does.

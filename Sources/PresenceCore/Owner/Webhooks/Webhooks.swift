@@ -7,8 +7,8 @@ import PresenceWire
 /// them as delivered when the receiver has accepted them. Each app has ``lanesCount`` lanes. A user belongs to one lane, and a lane has one
 /// delivery at a time, so the events of a user arrive in order.
 ///
-/// After a failure the same delivery is repeated, with pauses that double. After ``failuresMax`` failures in a row the circuit of the app is
-/// open: one lane tries, and the others wait until it succeeds.
+/// After a failure the same delivery is repeated, with pauses that double. After ``failuresMax`` failures in a row the circuit of the app
+/// is open: one lane tries, and the others wait until it succeeds.
 struct Webhooks {
     /// Deliveries of one app that are on their way from this node at a time.
     static let lanesCount = 4
@@ -236,7 +236,7 @@ struct Webhooks {
         let dead = log.trim(at: now.wall)
         owner.counters.webhookEventsExpired += UInt64(dead.expired)
         owner.counters.webhookEventsDropped += UInt64(dead.full)
-        if log != held || log.isEmpty {
+        if log != held || (log.isEmpty && log.removed.isEmpty) {
             cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
         }
         if log.hasWaiting { enqueue(owner.users.user(at: user), owner) }
