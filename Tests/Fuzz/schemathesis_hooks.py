@@ -1,5 +1,5 @@
 """What a JSON schema cannot say about the API's requests, and a check that schemathesis has not: the data of events."""
-import json, os
+import json, os, re
 
 import jsonschema_rs
 import schemathesis
@@ -29,6 +29,16 @@ def fits(value, schema, root):
     if isinstance(value, list):
         return all(fits(item, schema.get("items", {}), root) for item in value)
     return True
+
+
+def is_webhook(settings):
+    """False for a receiver without a secret, for one without TLS, and for hosts and ports that the pattern allows and no address has."""
+    url, secret = settings.get("webhook.url"), settings.get("webhook.secret")
+    if url and isinstance(url, str):
+        port = re.match(r"https://[^\[/?:]+(?::(\d+))?(?:[/?]|$)", url)
+        return isinstance(secret, str) and bool(port) and 1 <= int(port[1] or 443) <= 65535
+    # An earlier call may have set the URL.
+    return "webhook.secret" not in settings or secret is not None or "webhook.url" in settings
 
 
 def is_for_this_caller(operation, body):
@@ -73,6 +83,8 @@ def is_for_this_caller(operation, body):
     settings = body.get("settings")
     if operation != "setAppPolicy" or not isinstance(settings, dict):
         return True
+    if not is_webhook(settings):
+        return False
     shortest, longest = (settings.get(f"subscription.ttl{end}", "absent") for end in ("Min", "Max"))
     if isinstance(shortest, (int, float)) and isinstance(longest, (int, float)):
         return shortest <= longest

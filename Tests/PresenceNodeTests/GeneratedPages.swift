@@ -92,7 +92,7 @@ struct ConfigurationPage {
                 + "\(Policy.Rate.secondsRange.lowerBound) to \(grouped(Policy.Rate.secondsRange.upperBound))"
         case .words(let words): "a list of " + words.map { "`\($0)`" }.joined(separator: ", ")
         case .url(let bytesMax): "empty, or a URL of at most \(grouped(Int64(bytesMax))) bytes"
-        case .secret(let range): "a text of \(range.lowerBound) to \(range.upperBound) bytes"
+        case .secret: WebhookPolicy.secretRule
         case .word(let words): words.map { "`\($0)`" }.joined(separator: ", ")
         case .customFields:
             "names of 1 to \(Limits.customNameBytesMax) letters or digits, at most \(Limits.customFieldsMax), each with "

@@ -57,6 +57,38 @@ import Testing
         #expect(try changed(app, json: #"{"settings":{"customStatus.ttlMax":86401}}"#).policy.customStatusSeconds == 86_401)
     }
 
+    @Test(
+        "The patterns of the API's description allow the URLs and secrets that a policy allows",
+        arguments: [
+            ("https://app.example.com/rollcall?a=b", true), ("http://127.0.0.1:9000/x", true), ("https://[2001:db8::1]:8443", true),
+            ("https://a", true), ("https://a_b.example/", true), ("https://a.example:65535", true), ("https://", false),
+            ("https:///x", false), ("https://-a.example", false), ("https://a.example.", false), ("https://a.example:", false),
+            ("https://a.example:x", false), ("https://a.example:123456", false), ("https://user@a.example", false),
+            ("https://a.example/#x", false), ("https://a.example/ x", false), ("https://[]", false), ("https://[::1", false),
+            ("https://[::1]x", false), ("https://[x]", false), ("ftp://a.example", false), ("https://ä.example", false),
+            ("https://a\\b", false), ("HTTPS://a.example", false),
+        ])
+    func url(_ url: String, isValid: Bool) throws {
+        #expect(WebhookPolicy.isValid(url: url) == isValid)
+        #expect(try (Regex(WebhookPolicy.urlPattern).wholeMatch(in: url) != nil) == isValid)
+    }
+
+    @Test(
+        "A port beyond 65,535 and a URL of more than 1,024 bytes are refused beside the pattern",
+        arguments: ["https://a.example:65536", "https://a.example:0", "https://a.example/" + String(repeating: "x", count: 1_024)])
+    func urlBeyondPattern(_ url: String) { #expect(!WebhookPolicy.isValid(url: url)) }
+
+    @Test(
+        "A secret is 16 to 256 printable ASCII characters",
+        arguments: [
+            (15, "x", false), (16, "x", true), (256, "~", true), (257, "x", false), (16, " ", true), (16, "é", false), (32, "\n", false),
+        ])
+    func secret(_ count: Int, of character: String, isValid: Bool) throws {
+        let secret = String(repeating: character, count: count)
+        #expect(WebhookPolicy.isValid(secret: secret) == isValid)
+        #expect(try (Regex(WebhookPolicy.secretPattern).wholeMatch(in: secret) != nil) == isValid)
+    }
+
     @Test("A node stores the secret of a webhook, and no answer shows it") func secret() throws {
         let secret = "0123456789abcdef"
         let policy = try changed(

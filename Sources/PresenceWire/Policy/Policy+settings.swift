@@ -34,7 +34,7 @@ extension Policy {
             /// The URL of a receiver; empty for none.
             case url(any WritableKeyPath<Policy, String> & Sendable)
             /// A text of so many bytes that answers do not show.
-            case secret(any WritableKeyPath<Policy, String> & Sendable, ClosedRange<Int>)
+            case secret(any WritableKeyPath<Policy, String> & Sendable)
         }
 
         let name: String
@@ -82,8 +82,8 @@ extension Policy {
             self.init(name, .url(path), effect)
         }
 
-        init(secret name: String, _ path: any WritableKeyPath<Policy, String> & Sendable, _ range: ClosedRange<Int>, _ effect: String) {
-            self.init(name, .secret(path, range), effect)
+        init(secret name: String, _ path: any WritableKeyPath<Policy, String> & Sendable, _ effect: String) {
+            self.init(name, .secret(path), effect)
         }
 
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
@@ -255,7 +255,7 @@ extension Policy {
             url: "webhook.url", \.webhook.url,
             "The HTTPS URL of the app's back end that receives the events of its users; empty for none. It needs `webhook.secret`."),
         Setting(
-            secret: "webhook.secret", \.webhook.secret, WebhookPolicy.secretBytes,
+            secret: "webhook.secret", \.webhook.secret,
             "The secret with which the nodes sign deliveries. Answers show `(set)` in its place."),
         Setting(
             words: "webhook.events", \.webhook.events,
@@ -292,9 +292,8 @@ extension Policy {
                 problem:
                     "must be empty or a URL of at most \(WebhookPolicy.urlBytesMax) bytes, as https://app.example.com/rollcall, without user, password and fragment"
             )
-        case (.secret(let path, let range), .string(let secret)) where range.contains(secret.utf8.count): self[keyPath: path] = secret
-        case (.secret(_, let range), _):
-            throw PolicyError(setting: name, problem: "must be a text of \(range.lowerBound) to \(range.upperBound) bytes")
+        case (.secret(let path), .string(let secret)) where WebhookPolicy.isValid(secret: secret): self[keyPath: path] = secret
+        case (.secret, _): throw PolicyError(setting: name, problem: "must be \(WebhookPolicy.secretRule)")
         case (.words(let path), _): self[keyPath: path] = try WebhookPolicy.EventType.read(value, of: name)
         }
     }
@@ -307,8 +306,7 @@ extension Policy {
                 problem: "\(subscriptionSeconds.min) is more than subscription.ttlMax, \(subscriptionSeconds.max)")
         }
         guard webhook.url.isEmpty || !webhook.secret.isEmpty else {
-            throw PolicyError(
-                setting: "webhook.url", problem: "needs webhook.secret, a text of \(WebhookPolicy.secretBytes.lowerBound) bytes at least")
+            throw PolicyError(setting: "webhook.url", problem: "needs webhook.secret, \(WebhookPolicy.secretRule)")
         }
     }
 
@@ -325,7 +323,7 @@ extension Policy {
         case .words(let path):
             json.array { json in for word in self[keyPath: path] { json.string(word.rawValue) } }
         case .url(let path): json.string(self[keyPath: path])
-        case .secret(let path, _):
+        case .secret(let path):
             let secret = self[keyPath: path]
             json.string(showsSecrets || secret.isEmpty ? secret : WebhookPolicy.shownSecret)
         case .platforms(let path):

@@ -16,8 +16,8 @@ extension Policy {
         case words([String])
         /// A URL, or an empty text.
         case url(bytesMax: Int)
-        /// A text of so many bytes.
-        case secret(ClosedRange<Int>)
+        /// A text that answers do not show.
+        case secret
     }
 
     /// A setting, for documents.
@@ -47,7 +47,7 @@ extension Policy.SettingShape {
             case .word(let words, _, _): .word(words)
             case .words: .words(WebhookPolicy.EventType.allCases.map(\.rawValue))
             case .url: .url(bytesMax: WebhookPolicy.urlBytesMax)
-            case .secret(_, let range): .secret(range)
+            case .secret: .secret
             }
     }
 }

@@ -6,7 +6,8 @@ enum ReplayWebhooks: OperatorOperation {
         name: "replayWebhooks",
         summary: "Delivers webhook events of the app that were delivered since a time, and are still kept, once more.",
         request: Schema.object([
-            Schema.required("since", Schema.described(Schema.integer, "The time of the first event, in milliseconds since 1970."))
+            Schema.required(
+                "since", Schema.integer(0...Limits.times.upperBound, "The time of the first event, in milliseconds since 1970."))
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("events", Schema.described(Schema.integer, "The number of events that are delivered once more.")),

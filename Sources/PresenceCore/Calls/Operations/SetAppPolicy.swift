@@ -103,7 +103,7 @@ extension Schema {
     /// The component `AppPolicy`.
     package static let appPolicy = object([
         required("app", reference("UserID")), required("preset", preset),
-        required("settings", object(Policy.settingDescriptions.map { required($0.name, schema(of: $0.shape)) })),
+        required("settings", object(Policy.settingDescriptions.map { required($0.name, answerSchema(of: $0.shape)) })),
         required("version", string),
     ])
 
@@ -129,7 +129,12 @@ extension Schema {
         return (name: preset.rawValue, settings: settings)
     }
 
-    fileprivate static func schema(of shape: Policy.SettingShape) -> JSONValue {
+    /// The schema of a setting in an answer, which shows no secret.
+    private static func answerSchema(of shape: Policy.SettingShape) -> JSONValue {
+        shape == .secret ? ["type": "string", "enum": ["", .string(WebhookPolicy.shownSecret)]] : schema(of: shape)
+    }
+
+    private static func schema(of shape: Policy.SettingShape) -> JSONValue {
         switch shape {
         case .bool: bool
         case .integer(let range): integer(range)
@@ -164,9 +169,8 @@ extension Schema {
                 "type": "array", "minItems": 1, "uniqueItems": true,
                 "items": ["type": "string", "enum": .array(words.map { .string($0) })],
             ]
-        case .url(let bytesMax): text(bytesMax: bytesMax, "An absolute URL, or an empty text.")
-        case .secret(let range):
-            text(bytesMax: range.upperBound, "\(range.lowerBound) to \(range.upperBound) bytes; an answer has \"(set)\" instead.")
+        case .url(let bytesMax): text(bytesMax: bytesMax, pattern: WebhookPolicy.urlPattern, "An absolute URL, or an empty text.")
+        case .secret: ["type": "string", "pattern": .string(WebhookPolicy.secretPattern)]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
     }
