@@ -51,7 +51,7 @@ import Testing
         login()
         (ann.sessions, ann.statusAfterLast) = ([], statusAfterLast)
         #expect(decide().record.statusType == statusAfterLast)
-        #expect(decide(StatusChange(isLogout: true)).record.statusType == .unlogined)
+        #expect(decide(StatusChange(end: .logout)).record.statusType == .unlogined)
     }
 
     @Test("A custom status ends with the presence of its user, unless the node is cut off from the other replicas")

@@ -259,9 +259,11 @@ package struct Owner: ~Copyable {
         if ended.isRepairDue { repairList(of: user, at: now, into: &outbox) }
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
         refresh(
-            user, StatusChange(customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil, timedOut: ended.timedOut),
-            at: now,
-            into: &outbox)
+            user,
+            StatusChange(
+                customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil,
+                end: ended.timedOut.isEmpty ? nil : .silence(ended.timedOut)),
+            at: now, into: &outbox)
         if users[user].isBlank { users.remove(user) }
     }
 

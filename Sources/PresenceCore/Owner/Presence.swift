@@ -19,6 +19,18 @@ struct StatusChange {
         }
     }
 
+    /// A cause of the end of sessions.
+    enum End {
+        /// The user has ended all sessions.
+        case logout
+        /// A back end has ended all sessions.
+        case kick
+        /// The clients of these sessions were silent.
+        case silence([SessionID])
+
+        var isOfAll: Bool { if case .silence = self { false } else { true } }
+    }
+
     /// A new visibility, and the start of the call that sets it.
     struct Visibility {
         let visibility: PresenceWire.Visibility
@@ -31,14 +43,10 @@ struct StatusChange {
     var customStatusExpiresAt: Milliseconds = 0
     var events: Event?
     var visibility: Visibility?
-    /// Whether the user has ended all sessions, or a kick has.
-    var isLogout = false
-    /// Whether a kick has ended them.
-    var isKick = false
-    /// The sessions whose devices were logged out.
+    /// The cause of the end of sessions; nil if connections were lost or logins took their place.
+    var end: End?
+    /// The sessions whose devices were logged out, or are not reachable by push any more.
     var departed: [OwnedSession] = []
-    /// The sessions that have ended because their clients were silent.
-    var timedOut: [SessionID] = []
     /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
 }
@@ -70,9 +78,10 @@ enum Presence {
         let (now, policy) = (circumstances.now, circumstances.policy)
         let old = user.record
         var record = old
-        record.pushDevices = change.isLogout ? [] : user.pushDevices(without: change.departed, by: policy, at: now)
+        let endsAll = change.end?.isOfAll ?? false
+        record.pushDevices = endsAll ? [] : user.pushDevices(without: change.departed, by: policy, at: now)
         (record.statusType, record.onlinePlatforms) = user.status(with: record.pushDevices)
-        if change.isLogout, record.statusType == .offline { record.statusType = .unlogined }  // T2
+        if endsAll, record.statusType == .offline { record.statusType = .unlogined }  // T2
         if let customStatus = change.customStatus {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : change.customStatusExpiresAt

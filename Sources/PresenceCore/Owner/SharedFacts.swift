@@ -114,7 +114,7 @@ extension Owner {
             user.confirmationDeadline = nil
             user.statusAfterLast = .unlogined
         }
-        refresh(user, StatusChange(isLogout: true, isKick: true), at: now, into: &outbox)
+        refresh(user, StatusChange(end: .kick), at: now, into: &outbox)
         removeBlank(id)
     }
 }

@@ -38,7 +38,7 @@ extension OwnerRequest {
             if session == nil { user.confirmationDeadline = nil }
             if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
         }
-        let change = StatusChange(isLogout: session == nil, departed: ended)
+        let change = StatusChange(end: session == nil ? .logout : nil, departed: ended)
         if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
         answerWhenStored(.done, into: &outbox)
     }

@@ -41,7 +41,7 @@ struct WebhookNews {
             // A login that replaces a session is the only event about the two (X4).
             if !hasLogin || end.action != .disconnect { actions.append((end.action, end.reason, session.platform)) }
         }
-        if change.isKick, actions.isEmpty { actions.append((.kick, nil, nil)) }
+        if case .kick? = change.end, actions.isEmpty { actions.append((.kick, nil, nil)) }
         if actions.isEmpty, owned.record.customStatus != customStatus { actions.append((.customStatus, nil, nil)) }
         guard log != held || !actions.isEmpty else { return }
         for (action, reason, platform) in actions {
@@ -62,9 +62,13 @@ struct WebhookNews {
     private func end(
         of session: WebhookLog.Session, _ change: StatusChange, isUnconfirmed: Bool
     ) -> (action: Action, reason: String?)? {
-        if change.isKick { return (.kick, nil) }
+        switch change.end {
+        case .kick: return (.kick, nil)
+        case .logout: return (.logout, nil)
+        case .silence(let ids) where ids.contains(session.id): return (.disconnect, "TimeOut")
+        case .silence, nil: break
+        }
         if change.departed.contains(where: { $0.id == session.id }) { return (.logout, nil) }
-        if change.timedOut.contains(session.id) { return (.disconnect, "TimeOut") }
         return isUnconfirmed ? nil : (.disconnect, "LinkClose")
     }
 
