@@ -22,8 +22,8 @@ struct WebhookLog: Equatable {
 
     /// Most events that wait for the receiver. Beyond it the oldest becomes a dead letter.
     static let waitingMax = 100
-    /// Most delivered events that are kept for a replay.
-    static let deliveredMax = 8
+    /// Most delivered events that are kept for a replay. Each change writes them again, so more of them would delay the change.
+    static let deliveredMax = 2
     /// Most bytes of all events. The row has room for the sessions as well.
     static let eventsBytesMax = 48 << 10
     /// The time that events are kept, and that they are retried: 24 h.

@@ -16,6 +16,9 @@ struct Webhooks {
     static let eventsMax = 100
     /// The bytes of events after which a delivery takes no further user.
     static let bytesTarget = 128 << 10
+    /// The time from one delivery of a lane to the next, unless ``eventsMax`` users wait. The first after a quiet time goes at once.
+    /// Otherwise each change of a busy app would be a delivery, and a row that marks it, of its own.
+    static let spacing = Duration.milliseconds(200)
     /// Failures in a row that open the circuit.
     static let failuresMax = 5
     /// The pause after the first failure. It doubles with each further one.
@@ -37,6 +40,10 @@ struct Webhooks {
     private struct Lane {
         var waiting: Deque<UserID> = []
         var delivery: Delivery?
+        /// The time from which the next delivery may begin.
+        var openAt = Instant(nanoseconds: 0)
+
+        func mayBegin(at now: Instant) -> Bool { !waiting.isEmpty && (now >= openAt || waiting.count >= Webhooks.eventsMax) }
     }
 
     /// The state of an app's receiver, as this node knows it.
@@ -168,7 +175,7 @@ struct Webhooks {
 
     /// Builds the next delivery of a lane from the users that wait.
     private mutating func fill(_ lane: inout Lane, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        guard !lane.waiting.isEmpty else { return }
+        guard lane.mayBegin(at: now.instant) else { return }
         var users: [(user: UserID, versions: [Version])] = []
         var json = JSONWriter(reserving: 4_096)
         var count = 0
@@ -189,6 +196,7 @@ struct Webhooks {
             }
         }
         guard !users.isEmpty else { return }
+        lane.openAt = now.instant + Self.spacing
         let id = owner.clock.next(at: now.wall).text
         lane.delivery = Delivery(id: id, events: json.bytes, eventsCount: count, users: users, oldest: oldest)
     }
