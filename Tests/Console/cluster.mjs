@@ -8,8 +8,11 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const rollcall = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build/debug/rollcall", import.meta.url));
+/** The binary of the node. */
+export const rollcall = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build/debug/rollcall", import.meta.url));
 const sessionsMax = 200;
+/** The time within which a node must answer, in milliseconds. */
+const answerMilliseconds = 15_000;
 
 /** Polls a condition until it is truthy, and returns its value. */
 export async function until(condition, { seconds = 20, what = String(condition) } = {}) {
@@ -74,10 +77,25 @@ export class Cluster {
   }
 
   async #post(url, body, bearer) {
-    const answer = await fetch(url, { method: "POST", body: JSON.stringify(body), headers: { authorization: `Bearer ${bearer}` } });
+    const answer = await fetch(url, {
+      method: "POST", body: JSON.stringify(body), headers: { authorization: `Bearer ${bearer}` }, signal: AbortSignal.timeout(answerMilliseconds),
+    });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text}`);
     return JSON.parse(text);
+  }
+
+  /**
+   * The sum of a counter's series, for each node. `labels` is a regular expression for the labels of the series.
+   * The value is 0 for a node that was killed.
+   */
+  async counters(name, labels = /^/) {
+    return Promise.all(this.nodes.map(async ({ ops, child }) => {
+      if (child.exitCode !== null || child.signalCode !== null) return 0;
+      const metrics = await (await fetch(`http://${ops}/metrics`, { signal: AbortSignal.timeout(answerMilliseconds) })).text();
+      const lines = metrics.split("\n").filter((line) => line.startsWith(`${name} `) || (line.startsWith(`${name}{`) && labels.test(line)));
+      return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+    }));
   }
 
   /** Logs a user in at a node, and returns the session with the events that it received. */

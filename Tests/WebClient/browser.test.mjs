@@ -10,6 +10,8 @@ import { Network } from "./network.mjs";
 /** The time from a change in one page to the display in another, in milliseconds. The target of a release build is 100. */
 const PUSH_LIMIT = Number(process.env.PUSH_LIMIT ?? 100);
 const KILL_LIMIT = Number(process.env.KILL_LIMIT ?? 4_000);
+/** The time from the end of a sleep until the page and its user's status are right again, in milliseconds. */
+const WAKE_LIMIT = 1_000;
 
 let cluster;
 let browser;
@@ -235,6 +237,75 @@ test("A page whose laptop slept checks its stream at once", async () => {
   await until("the page has the text", async () => (await textOf(ann, bobID)) === "awake");
   await sessions(others, 1);
   await ann.close();
+});
+
+/**
+ * The time for which the debugger pauses a page. The client takes a timer that is more than 5 s late for a sleep, and its timer runs every 5 s.
+ *
+ * The smallest `liveness.timeout` is 15 s. But the kernel acknowledges packets for a paused page, so no timeout ends its HTTP/1.1 connection.
+ * The proxy ends the connections instead, with the same effect on the node: the session is lost.
+ */
+const PAUSE = 12_000;
+
+test("A page that the debugger paused until its session was lost is right again within a second", async () => {
+  const [a, b] = cluster.nodes;
+  await base();
+  const bobID = newUser("bob");
+  const bob = client(bobID, b);
+  await bob.connect();
+  const sleepers = [
+    { name: "fetch, connections reset while it slept", loss: "cut", options: {} },
+    { name: "fetch, connections lost by the node alone", loss: "loseClients", options: {} },
+    { name: "EventSource, connections lost by the node alone", loss: "loseClients", options: { useEventSource: true } },
+  ];
+  // Each page has a process of its own, so that each is paused and resumed alone.
+  for (const sleeper of sleepers) {
+    sleeper.userID = newUser("ann");
+    sleeper.network = await Network.to(a.client);
+    // The backoff is the default of the client.
+    const options = { backoff: { initial: 500, max: 30_000 }, ...sleeper.options };
+    sleeper.page = await page(sleeper.userID, [sleeper.network.url], { isPrivate: true, options });
+    await follow(sleeper.page, bobID);
+    await sleeper.page.evaluate(`{
+      let lastRun = performance.now();
+      globalThis.longestGap = 0;
+      setInterval(() => { longestGap = Math.max(longestGap, performance.now() - lastRun); lastRun = performance.now(); }, 50);
+    }`);
+  }
+  const heard = [];
+  bob.on("userStatusChanged", (list) => heard.push(...list.map((status) => ({ ...status, at: Date.now() }))));
+  await bob.subscribeUserStatus(sleepers.map(({ userID }) => userID), { sync: true });
+  for (const { userID } of sleepers) assert.equal(bob.statusOf(userID)?.statusType, "ONLINE");
+  for (const sleeper of sleepers) {
+    assert.equal(await sleeper.page.evaluate("document.visibilityState"), "visible");
+    sleeper.sessionID = await sleeper.page.evaluate("client.session.sessionID");
+    await sleeper.page.pause();
+    sleeper.pausedAt = Date.now();
+    sleeper.network[sleeper.loss]();
+  }
+  for (const { userID } of sleepers) await until(`bob sees ${userID} offline`, () => bob.statusOf(userID)?.statusType === "OFFLINE");
+  await bob.setSelfStatus("while they slept");
+  for (const { name, userID, page: ann, network, pausedAt, sessionID } of sleepers) {
+    await until("the pause is long enough", () => Date.now() - pausedAt > PAUSE, 2 * PAUSE);
+    assert.ok(ann.isPaused);
+    assert.equal(bob.statusOf(userID)?.statusType, "OFFLINE");
+    const start = Date.now();
+    await ann.resume();
+    await until(`${name}: the page has the text`, async () => (await textOf(ann, bobID)) === "while they slept");
+    const online = await until(`${name}: bob sees the user online`, () =>
+      heard.find((status) => status.userID === userID && status.statusType === "ONLINE" && status.at >= start));
+    const status = (await seen(ann, bobID)).find(({ customStatus }) => customStatus === "while they slept");
+    const [statusTime, onlineTime] = [status.at - start, online.at - start];
+    console.log(`# ${name}: the page is right ${statusTime} ms, and its user ONLINE ${onlineTime} ms after the pause`);
+    assert.ok(statusTime >= 0 && statusTime <= WAKE_LIMIT, `${name}: the page is right after ${statusTime} ms`);
+    assert.ok(onlineTime <= WAKE_LIMIT, `${name}: the user is ONLINE after ${onlineTime} ms`);
+    // No script ran during the pause, and the session is a new one.
+    assert.ok((await ann.evaluate("longestGap")) >= PAUSE);
+    assert.notEqual(await ann.evaluate("client.session.sessionID"), sessionID);
+    assert.equal(bob.statusOf(userID).statusType, "ONLINE");
+    await ann.close();
+    await network.close();
+  }
 });
 
 for (const loss of ["cut", "silence"]) {

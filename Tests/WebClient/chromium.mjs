@@ -9,9 +9,12 @@ import { extname, join, normalize } from "node:path";
 class Page {
   #browser;
   #sessionID;
+  #pausing;
   targetID;
   /** The text of the errors and of `console.error` in the page. */
   errors = [];
+  /** Whether the debugger has paused the scripts of the page. */
+  isPaused = false;
 
   constructor(browser, targetID, sessionID) {
     this.#browser = browser;
@@ -28,6 +31,25 @@ class Page {
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     if (exceptionDetails) throw new Error(`${expression}: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
     return result.value;
+  }
+
+  /** Pauses the scripts of the page with the debugger, until `resume`. */
+  async pause() {
+    await this.send("Debugger.enable");
+    // The command is answered when the page is resumed.
+    this.#pausing = this.send("Runtime.evaluate", { expression: "debugger" });
+    const end = Date.now() + 5_000;
+    while (!this.isPaused) {
+      if (Date.now() > end) throw new Error("the debugger did not pause the page");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  /** Resumes the scripts of the page. */
+  async resume() {
+    await this.send("Debugger.resume");
+    await this.#pausing;
+    await this.send("Debugger.disable");
   }
 
   async close() {
@@ -85,6 +107,8 @@ export class Chromium {
     if (message.method === "Runtime.exceptionThrown") {
       page?.errors.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
     }
+    if (page && message.method === "Debugger.paused") page.isPaused = true;
+    if (page && message.method === "Debugger.resumed") page.isPaused = false;
     if (message.method === "Runtime.consoleAPICalled" && message.params.type === "error") {
       page?.errors.push(message.params.args.map(({ value, description }) => value ?? description).join(" "));
     }

@@ -67,6 +67,15 @@ export class Network {
     this.#fate = () => ({ end: "silent", endAfter: 0 });
   }
 
+  /**
+   * Ends all connections for the node alone, as when the machine of the client sleeps and the node gives the client up.
+   *
+   * The client is not told. When it next sends something on such a connection, the connection is reset, as by a node that does not know it.
+   */
+  loseClients() {
+    for (const pair of this.#pairs) pair.loseClient();
+  }
+
   async close() {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const pair of this.#pairs) pair.reset();
@@ -96,6 +105,7 @@ export class Network {
     }
     const node = connect(this.#target, "127.0.0.1");
     let isSilent = false;
+    let isClientLost = false;
     let isTruncating = false;
     let stalledUntil = 0;
     const pair = {
@@ -106,18 +116,25 @@ export class Network {
       silence: () => {
         isSilent = true;
       },
+      loseClient: () => {
+        isClientLost = true;
+        node.resetAndDestroy();
+      },
     };
     this.#pairs.add(pair);
     const carry = (from, to, isAnswer) => {
       let readyAt = 0;
       from.on("error", () => to.destroy());
       from.on("close", () => {
+        // The socket of a client that was lost stays open, and `close` ends it.
+        if (isClientLost && from === node) return;
         this.#pairs.delete(pair);
         if (!isSilent) to.destroy();
       });
       from.on("end", () => !isSilent && this.#after(Math.max(readyAt - Date.now(), 0), () => to.end()));
       from.on("data", (chunk) => {
-        if (isSilent) return;
+        if (isClientLost && !isAnswer) client.resetAndDestroy();
+        if (isSilent || isClientLost) return;
         if (isTruncating && isAnswer && chunk.length > 1) {
           this.#count("truncate");
           to.write(chunk.subarray(0, chunk.length >> 1), pair.reset);
