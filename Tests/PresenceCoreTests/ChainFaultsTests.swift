@@ -307,6 +307,32 @@ import Testing
         #expect(list(.friend, of: ben) == [ann] && list(.friend, of: ann) == [])
     }
 
+    @Test("A repeated approval or rejection is answered 30614 if its owner has never had the request", arguments: [true, false])
+    mutating func repeatedResponseWithoutRequest(isApproval: Bool) {
+        let response = ChainCall.respond(user(ben), isApproval ? .accept(remark: "", isTwoWay: false) : .reject)
+        sendAgain(response, begunAt: Version(milliseconds: cluster.now.wall, counter: 0, node: 77))
+        cluster.advance(.seconds(1))
+        #expect(codesHeard() == [30_614])
+    }
+
+    @Test(
+        "A repeated approval or rejection is answered 0 if the request has ended since the call began, and 30614 if before",
+        arguments: [true, false], [true, false])
+    mutating func repeatedResponse(isApproval: Bool, hasEndedSince: Bool) {
+        let response = ChainCall.respond(user(ben), isApproval ? .accept(remark: "", isTwoWay: false) : .reject)
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        #expect(add(ann, by: ben) == 30_539)
+        let before = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
+        cluster.advance(.milliseconds(10))
+        cluster.call(.chain(response), by: ann, on: 0)
+        cluster.advance(.milliseconds(60))
+        #expect(code(cluster.lastAnswer(on: 0)) == 0)
+        let after = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
+        sendAgain(response, begunAt: hasEndedSince ? before : after)
+        cluster.advance(.seconds(1))
+        #expect(codesHeard() == [hasEndedSince ? 0 : 30_614])
+    }
+
     @Test(
         "While ann's later request waits, a repeated request is answered 30539, and a repeated block 30008",
         arguments: [true, false])

@@ -112,7 +112,8 @@ struct Chain {
         let user = owner.index(of: pair.user)
         let other = String(pair.other.id)
         let version = owner.clock.nextDecision(of: pair, at: now)
-        let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: item.isRetry, at: version.milliseconds)
+        let isRetry = item.isRetry && owner.users[user].mayHaveCarriedOut(item.decision, about: other, since: item.begunAt)
+        let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: isRetry, at: version.milliseconds)
         if item.isRetry, item.begunAt > .zero, !beginning.isDone,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {

@@ -8,6 +8,21 @@ extension OwnedUser {
         return try? OutboxCommand(Row(entry, of: record.user, .chainOutbox))
     }
 
+    /// Whether an earlier attempt of a repeated call may have been carried out.
+    ///
+    /// A node also repeats a call that an owner has sent back. An approval or a rejection that took effect leaves a row among the received
+    /// requests that is newer than the start of the call. Without that row the owner answers the call like a first one.
+    ///
+    /// Any other decision finds in the lists what it asks for. Its rows may be older than `begunAt`: in a call about several users, the
+    /// decision about one user may wait, and those about the next users take the versions before it.
+    func mayHaveCarriedOut(_ decision: ChainCall.Decision, about other: String, since begunAt: Version) -> Bool {
+        switch decision {
+        case .command(.accept), .command(.reject):
+            list(.pendencyIn).entry(for: other).map { $0.version.stamp > begunAt.stamp } ?? false
+        case .command(.add), .command(.delete), .command(.block), .deleteOneWay, .unblock: true
+        }
+    }
+
     /// The result of a repeated call if something was decided about `other` since the call has begun; nil if nothing was.
     ///
     /// That can have been an earlier attempt of the call. The call is not carried out again: a later call may have undone it since.
