@@ -17,8 +17,10 @@ struct ResumePosition {
 
     /// The position that a client named, if this cluster can have given it.
     ///
-    /// A position in the future comes from another clock, so nothing is known of what the client was sent.
-    static func accepted(_ resumeFrom: Milliseconds?, at now: Milliseconds) -> Milliseconds? { resumeFrom.flatMap { $0 <= now ? $0 : nil } }
+    /// A position in the future comes from another clock, so nothing is known of what the client was sent. No node gives a negative one.
+    static func accepted(_ resumeFrom: Milliseconds?, at now: Milliseconds) -> Milliseconds? {
+        resumeFrom.flatMap { $0 >= 0 && $0 <= now ? $0 : nil }
+    }
 
     /// - Parameters:
     ///   - resumeFrom: the `Last-Event-ID` of the client; nil for a new client.

@@ -7,6 +7,11 @@ import Testing
     private func version(_ milliseconds: Milliseconds) -> Version { Version(milliseconds: milliseconds, counter: 0, node: 0) }
 
     @Test(
+        "A position that no node can have given is not taken over into the stream",
+        arguments: [(-6, nil), (.min, nil), (0, 0), (1_000, 1_000), (1_001, nil)] as [(Milliseconds, Milliseconds?)])
+    func accepted(_ position: Milliseconds, taken: Milliseconds?) { #expect(ResumePosition.accepted(position, at: 1_000) == taken) }
+
+    @Test(
         "A client knows no record that is newer than its position or than the position of the node",
         arguments: [
             (Milliseconds?.none, Milliseconds(0)), (50, 50), (700, 600), (-5, 0), (1_001, 0),
