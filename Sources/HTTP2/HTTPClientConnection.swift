@@ -171,6 +171,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     public func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     public func channelActive(context: ChannelHandlerContext) {
+        // It was closed before it was open.
+        guard phase != .closed else { return context.close(promise: nil) }
         flush()
         context.fireChannelActive()
     }

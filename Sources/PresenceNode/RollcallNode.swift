@@ -308,11 +308,17 @@ public final class RollcallNode: @unchecked Sendable {
         }
     }
 
-    /// Reads the load of this node each second, for the console.
+    /// Reads the load of this node each second, for the console, as long as its operators are served.
+    ///
+    /// A reading that began later would find loops that have ended.
     private func sampleLoad() {
         let (shell, gateways, eventLoop) = (shell, gateways, opsHTTP.eventLoop)
-        nonisolated(unsafe) let admin = admin
-        eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: RecentLoad.interval) { _ in
+        nonisolated(unsafe) let (admin, opsListener) = (admin, opsListener)
+        eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: RecentLoad.interval) { task in
+            if opsListener.isStopped {
+                task.cancel()
+                return eventLoop.makeSucceededVoidFuture()
+            }
             let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
             let node = shell.eventLoop.submit { shell.node.statistics }
             return EventLoopFuture.whenAllSucceed(snapshots, on: eventLoop).and(node).map { counters, node in

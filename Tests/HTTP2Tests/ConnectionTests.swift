@@ -35,6 +35,26 @@ import Testing
         func closed(_ connection: HTTPClientConnection, error: (any Error)?) { isReported.succeed(connection === self.connection) }
     }
 
+    @Test("A connection that is closed before it is open does not stay open", .timeLimit(.minutes(1)))
+    func closedWhileConnecting() async throws {
+        let ended = eventLoop.makePromise(of: Void.self)
+        let listener = try await ServerBootstrap(group: eventLoop, childGroup: eventLoop)
+            .childChannelInitializer { channel in
+                channel.closeFuture.cascade(to: ended)
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        try await eventLoop.flatSubmit { [eventLoop] in
+            let caller = Caller(isReported: eventLoop.makePromise(of: Bool.self))
+            let loop = HTTPClientConnection.Loop(eventLoop: eventLoop)
+            caller.connection = HTTPClientConnection.connect(host: "127.0.0.1", port: port, on: loop, delegate: caller)
+            eventLoop.assumeIsolated().execute { caller.connection?.close() }
+            return ended.futureResult.map { withExtendedLifetime(caller) {} }
+        }.get()
+        try await listener.close()
+    }
+
     @Test("An HTTP/1.1 connection ends with the first answer after the server has begun to leave")
     func leavingEndsHTTP1() async throws {
         let server = try await Server.start(on: eventLoop)

@@ -43,6 +43,9 @@ final class OpsListener: HTTPServerDelegate {
     /// The text of `/metrics`.
     func metricsText() -> EventLoopFuture<String> { metrics.next().map { String(buffer: $0) } }
 
+    /// Whether the listener has stopped answering.
+    var isStopped: Bool { life.isStopped }
+
     /// Stops answering. Requests that wait are not answered.
     func stop() {
         metrics.stop()

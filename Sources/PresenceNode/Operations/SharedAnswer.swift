@@ -11,7 +11,7 @@ final class SharedAnswer<Value: Sendable> {
     private var waiting: [EventLoopPromise<Value>] = []
     private var isMaking = false
     private var isScheduled = false
-    private var isStopped = false
+    private(set) var isStopped = false
     private var lastMadeAt = NIODeadline.distantPast
 
     /// - Parameters:
