@@ -29,10 +29,7 @@ extension Row {
 
     /// Checks that the row can be stored in a list of its user. Throws the error in it: the key, the expiry or a field of the value.
     func checkListed() throws(RowError) {
-        try checkKey()
-        if let expiresAt {
-            guard kind == .profileSubscription, Limits.times.contains(expiresAt) else { throw RowError(self, "expires at \(expiresAt)") }
-        }
+        try checkKeyAndExpiry()
         guard value != nil else { return }
         switch kind {
         case .profile: _ = try Profile(self)
@@ -49,7 +46,16 @@ extension Row {
         }
     }
 
-    private func checkKey() throws(RowError) {
+    /// The log of a row of kind ``PresenceWire/Row/Kind/webhookLog``; checks it as ``checkListed()`` does.
+    func webhookLog() throws(RowError) -> WebhookLog {
+        try checkKeyAndExpiry()
+        return try WebhookLog(self)
+    }
+
+    private func checkKeyAndExpiry() throws(RowError) {
+        if let expiresAt {
+            guard kind == .profileSubscription, Limits.times.contains(expiresAt) else { throw RowError(self, "expires at \(expiresAt)") }
+        }
         switch kind {
         case .profile, .pendencyRead, .webhookLog: if !key.isEmpty { throw RowError(self, "the key is not empty") }
         case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }

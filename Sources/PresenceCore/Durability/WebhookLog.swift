@@ -136,6 +136,7 @@ extension WebhookLog {
     private static let noneMark = UInt8(ascii: "0")
     private static let newline = UInt8(ascii: "\n")
     private static let space = UInt8(ascii: " ")
+    private static let equals = UInt8(ascii: "=")
     /// The length of a version, and of a session's ID.
     private static let digitsCount = 24
 
@@ -157,41 +158,45 @@ extension WebhookLog {
     }
 
     /// Reads a row of kind ``PresenceWire/Row/Kind/webhookLog``. A tombstone is an empty log.
+    ///
+    /// Each change of a user reads the row at the owner and at the replicas, so this reads bytes, and no text.
     init(_ row: Row) throws(RowError) {
         guard let value = row.value else { return }
-        let lines = value.split(separator: Self.newline, omittingEmptySubsequences: false)
-        try readHead(String(decoding: lines[0], as: UTF8.self), of: row)
-        for line in lines.dropFirst() {
-            let start = line.startIndex
-            guard line.count > Self.digitsCount + 2, [Self.waitingMark, Self.deliveredMark].contains(line[start]),
-                let version = Version(text: String(decoding: line[(start + 1)...(start + Self.digitsCount)], as: UTF8.self)),
-                line[start + Self.digitsCount + 1] == Self.space, version > newest
-            else { throw RowError(row, "line \(events.count + 2) is not a mark, a later version and an event") }
-            events.append(
-                Event(
-                    version: version, isDelivered: line[start] == Self.deliveredMark,
-                    json: Array(line[(start + Self.digitsCount + 2)...])))
+        var start = value.firstIndex(of: Self.newline) ?? value.endIndex
+        try readHead(value[..<start], of: row)
+        while start < value.endIndex {
+            let end = value[(start + 1)...].firstIndex(of: Self.newline) ?? value.endIndex
+            try readEvent(value[(start + 1)..<end], of: row)
+            start = end
         }
     }
 
-    private mutating func readHead(_ line: String, of row: Row) throws(RowError) {
-        let words = line.split(separator: " ")
-        guard let first = words.first.map({ Array($0.utf8) }), first == [Self.noneMark] || first.count % Self.digitsCount == 0 else {
+    private mutating func readEvent(_ line: ArraySlice<UInt8>, of row: Row) throws(RowError) {
+        let digits = line.dropFirst().prefix(Self.digitsCount)
+        guard line.count > Self.digitsCount + 2, let mark = line.first, mark == Self.waitingMark || mark == Self.deliveredMark,
+            let version = Version(digits: digits), version > newest, line[digits.endIndex] == Self.space
+        else { throw RowError(row, "line \(events.count + 2) is not a mark, a later version and an event") }
+        let json = Array(line[(digits.endIndex + 1)...])
+        events.append(Event(version: version, isDelivered: mark == Self.deliveredMark, json: json))
+    }
+
+    private mutating func readHead(_ line: ArraySlice<UInt8>, of row: Row) throws(RowError) {
+        var words = line.split(separator: Self.space)[...]
+        guard let first = words.popFirst(), first.count == 1 ? first.first == Self.noneMark : first.count % Self.digitsCount == 0 else {
             throw RowError(row, "the versions of removed events are missing")
         }
-        for start in stride(from: 0, to: first == [Self.noneMark] ? 0 : first.count, by: Self.digitsCount) {
-            let digits = first[start..<start + Self.digitsCount]
-            guard let version = Version(text: String(decoding: digits, as: UTF8.self)),
+        for start in stride(from: first.startIndex, to: first.count == 1 ? first.startIndex : first.endIndex, by: Self.digitsCount) {
+            guard let version = Version(digits: first[start..<start + Self.digitsCount]),
                 version.node > removed.last?.node ?? 0 || removed.isEmpty
             else { throw RowError(row, "the version of a removed event is not a later node's version") }
             removed.append(version)
         }
-        for word in words.dropFirst() {
-            let parts = word.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2, let id = SessionID(parts[0]), Limits.isValidPlatform(String(parts[1])) else {
-                throw RowError(row, "\"\(word)\" is not a session and its platform")
-            }
-            sessions.append(Session(id: id, platform: String(parts[1])))
+        for word in words {
+            let platform = String(decoding: word.dropFirst(Self.digitsCount + 1), as: UTF8.self)
+            guard word.count > Self.digitsCount, word[word.startIndex + Self.digitsCount] == Self.equals,
+                let id = SessionID(digits: word.prefix(Self.digitsCount)), Limits.isValidPlatform(platform)
+            else { throw RowError(row, "\"\(String(decoding: word, as: UTF8.self))\" is not a session and its platform") }
+            sessions.append(Session(id: id, platform: platform))
         }
     }
 }

@@ -138,8 +138,14 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// Reads ``description``; nil for any other text.
     public init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 24, let stamp = UInt64(text.prefix(16), radix: 16), let node = UInt32(text.suffix(8), radix: 16)
-        else { return nil }
-        self.init(stamp: stamp, node: node)
+        self.init(digits: Array(text.utf8)[...])
+    }
+
+    /// Reads the UTF-8 of ``description``; nil for any other bytes.
+    public init?(digits: ArraySlice<UInt8>) {
+        guard digits.count == 24, let stamp = Hex.value(of: digits.prefix(16)), let node = Hex.value(of: digits.suffix(8)) else {
+            return nil
+        }
+        self.init(stamp: stamp, node: UInt32(node))
     }
 }

@@ -29,20 +29,15 @@ public struct Version: Hashable, Comparable, Sendable {
 
     /// Reads ``text``; nil for any other text.
     public init?(text: String) {
-        guard text.utf8.count == 24 else { return nil }
-        var (stamp, node): (UInt64, UInt32) = (0, 0)
-        var index = 0
-        for byte in text.utf8 {
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            default: return nil
-            }
-            if index < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
-            index += 1
+        self.init(digits: Array(text.utf8)[...])
+    }
+
+    /// Reads the UTF-8 of ``text``; nil for any other bytes.
+    public init?(digits: ArraySlice<UInt8>) {
+        guard digits.count == 24, let stamp = Hex.value(of: digits.prefix(16)), let node = Hex.value(of: digits.suffix(8)) else {
+            return nil
         }
-        self.init(stamp: stamp, node: node)
+        self.init(stamp: stamp, node: UInt32(node))
     }
 
     public static func < (left: Version, right: Version) -> Bool {

@@ -35,8 +35,8 @@ extension Owner {
 
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
     mutating func merge(listed row: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError) -> Bool {
-        try row.checkListed()
         if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, at: now, &outbox) }
+        try row.checkListed()
         let held = users[user].list(row.kind).entry(for: row.key)
         if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
             return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, at: now, into: &outbox)

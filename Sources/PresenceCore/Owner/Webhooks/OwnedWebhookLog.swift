@@ -23,6 +23,7 @@ struct OwnedWebhookLog {
 
     /// Takes the copy of another node. Returns whether that wrote a row.
     func merge(_ row: Row, into owner: inout Owner, at now: Now, _ outbox: inout Outbox) throws(RowError) -> Bool {
+        let received = try row.webhookLog()
         if !owner.users[user].isReplica { outbox.webhookUsers.append(row.user) }
         let held = owner.users[user].list(.webhookLog).entry(for: "")
         let isNewer = row.version > held?.version ?? .zero
@@ -30,8 +31,8 @@ struct OwnedWebhookLog {
         var kept = row
         var isJoined = false
         if let held, !held.isRemoved, row.value != nil {
-            let (own, other) = (try WebhookLog(Row(held, of: row.user, .webhookLog)), try WebhookLog(row))
-            let (newer, older) = isNewer ? (other, own) : (own, other)
+            let own = try WebhookLog(Row(held, of: row.user, .webhookLog))
+            let (newer, older) = isNewer ? (received, own) : (own, received)
             let joined = newer.joined(with: older)
             isJoined = joined != newer
             // One version has one content.
