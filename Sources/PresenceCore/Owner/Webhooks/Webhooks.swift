@@ -18,7 +18,7 @@ struct Webhooks {
     static let bytesTarget = 128 << 10
     /// The time from one delivery of a lane to the next, unless ``eventsMax`` users wait. The first after a quiet time goes at once.
     /// Otherwise each change of a busy app would be a delivery, and a row that marks it, of its own.
-    static let spacing = Duration.milliseconds(200)
+    static let spacing = Duration.milliseconds(500)
     /// Failures in a row that open the circuit.
     static let failuresMax = 5
     /// The pause after the first failure. It doubles with each further one.
