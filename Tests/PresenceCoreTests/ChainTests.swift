@@ -116,7 +116,8 @@ import Testing
         }
     }
 
-    @Test("A request that meets an approval of an earlier one is in both lists") mutating func requestMeetsApproval() {
+    /// Ann sends ben a second request while ben approves the first one.
+    private mutating func requestDuringApproval() {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         add(ben, by: ann)
         cluster.losing = [(0, 1), (1, 0)]
@@ -126,6 +127,19 @@ import Testing
         cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
         restoreLinks()
         cluster.advance(.seconds(2))
+    }
+
+    @Test("A user who deletes a friend ends the own request to that friend, on both sides") mutating func deleteEndsRequest() {
+        requestDuringApproval()
+        #expect(list(.pendencyOut, of: ann) == [ben])
+        #expect(decide(.delete([user(ben)], isTwoWay: true), by: ann) == 0)
+        for name in [ann, ben] {
+            for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut] { #expect(list(kind, of: name) == []) }
+        }
+    }
+
+    @Test("A request that meets an approval of an earlier one is in both lists") mutating func requestMeetsApproval() {
+        requestDuringApproval()
         for (name, friend) in [(ann, ben), (ben, ann)] {
             #expect(list(.friend, of: name) == [friend])
             #expect(list(.chainOutbox, of: name) == [])

@@ -189,10 +189,24 @@ struct Chain {
             return send(result, of: pair, version, owner, &cluster, at: now)
         }
         owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+        if case .delete = apply.command.command { endRequest(of: other, to: user, before: version, &owner, &cluster, at: now) }
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
         cluster.outbox.chainSteps.append(.applied(pair, version: version, result))
         owner.removeBlank(pair.other)
+    }
+
+    /// Ends an open request of a user who deletes the other one.
+    ///
+    /// It was answered before. Another owner of the user who has answered may have replaced that decision in the outbox, and then this side
+    /// has not heard of it. The tombstone is only just newer than the request, so that it does not hide the trace of the answer.
+    private func endRequest(
+        of other: String, to user: Owner.Index, before version: Version, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard let request = owner.users[user].list(.pendencyIn).entry(for: other), !request.isRemoved, request.version.stamp < version.stamp
+        else { return }
+        let endedAt = Version(stamp: request.version.correctionStamp, node: owner.clock.node)
+        owner.write([.remove(.pendencyIn, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
     }
 
     private func send(

@@ -149,7 +149,10 @@ struct ChainRules {
         case .reject:
             return user.list(.pendencyIn).contains(other) ? .command(command, []) : .ended(isRetry ? .done : .noRequest)
         case .delete:
-            return isFriend(other) ? .command(command, [.remove(.friend, other)]) : .ended(isRetry ? .done : .noFriend)
+            guard isFriend(other) else { return .ended(isRetry ? .done : .noFriend) }
+            // The user's open request to the friend ends as well, here and at the friend.
+            let request: [Change] = user.list(.pendencyOut).contains(other) ? [.remove(.pendencyOut, other)] : []
+            return .command(command, [.remove(.friend, other)] + request)
         case .add, .block: preconditionFailure("\(command) does not begin here")
         }
     }
