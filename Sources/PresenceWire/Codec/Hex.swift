@@ -6,7 +6,7 @@ public enum Hex {
     }
 
     /// Reads 1–16 digits; nil for any other bytes.
-    public static func value(of digits: ArraySlice<UInt8>) -> UInt64? {
+    public static func value(of digits: Slice<UnsafeBufferPointer<UInt8>>) -> UInt64? {
         guard (1...16).contains(digits.count) else { return nil }
         var value: UInt64 = 0
         for byte in digits {

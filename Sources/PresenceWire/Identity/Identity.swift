@@ -143,9 +143,8 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// Reads the UTF-8 of ``description``; nil for any other bytes.
     public init?(digits: ArraySlice<UInt8>) {
-        guard digits.count == 24, let stamp = Hex.value(of: digits.prefix(16)), let node = Hex.value(of: digits.suffix(8)) else {
-            return nil
-        }
-        self.init(stamp: stamp, node: UInt32(node))
+        // A version has the same text.
+        guard let parts = Version(digits: digits) else { return nil }
+        self.init(stamp: parts.stamp, node: parts.node)
     }
 }

@@ -29,11 +29,18 @@ public struct Version: Hashable, Comparable, Sendable {
 
     /// Reads ``text``; nil for any other text.
     public init?(text: String) {
-        self.init(digits: Array(text.utf8)[...])
+        var text = text
+        guard let version = text.withUTF8({ Version(digits: $0) }) else { return nil }
+        self = version
     }
 
     /// Reads the UTF-8 of ``text``; nil for any other bytes.
     public init?(digits: ArraySlice<UInt8>) {
+        guard let version = digits.withUnsafeBufferPointer({ Version(digits: $0) }) else { return nil }
+        self = version
+    }
+
+    private init?(digits: UnsafeBufferPointer<UInt8>) {
         guard digits.count == 24, let stamp = Hex.value(of: digits.prefix(16)), let node = Hex.value(of: digits.suffix(8)) else {
             return nil
         }
