@@ -286,6 +286,16 @@ import Testing
         }
     }
 
+    @Test("A session ID is read from 24 digits, also with capitals, and from nothing else") func sessionText() {
+        let session = SessionID(stamp: 0xABC, node: 0xDEF)
+        #expect(session.description == "0000000000000abc00000def")
+        #expect(SessionID("0000000000000abc00000def") == session && SessionID("0000000000000ABC00000dEf") == session)
+        for text in ["", "000000000000abc00000def", "00000000000000abc00000def", "+000000000000abc00000def", "0000000000000abg00000def"] {
+            #expect(SessionID(text) == nil, "\(text)")
+        }
+        #expect(SessionID(digits: Array("0000000000000ABC00000def".utf8)[...]) == nil, "a node writes no capitals")
+    }
+
     @Test("A version clock goes on when the wall clock goes back") func clock() {
         var clock = VersionClock(node: 1)
         let first = clock.next(at: 1_000)

@@ -136,9 +136,9 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads ``description``; nil for any other text.
+    /// Reads ``description``, also with capitals; nil for any other text.
     public init?(_ text: some StringProtocol) {
-        self.init(digits: Array(text.utf8)[...])
+        self.init(digits: Array(text.lowercased().utf8)[...])
     }
 
     /// Reads the UTF-8 of ``description``; nil for any other bytes.
