@@ -196,10 +196,11 @@ struct Chain {
         owner.removeBlank(pair.other)
     }
 
-    /// Ends an open request of a user who deletes the other one.
+    /// Ends an open request of `other`, who deletes this user as a friend.
     ///
-    /// It was answered before. Another owner of the user who has answered may have replaced that decision in the outbox, and then this side
-    /// has not heard of it. The tombstone is only just newer than the request, so that it does not hide the trace of the answer.
+    /// A friend has such a request if it was sent while this user approved an earlier one. It may also be one that was answered: another
+    /// owner of this user has then put a newer decision in the place of the answer. The tombstone is only just newer than the request, so
+    /// that it does not hide the trace of an answer.
     private func endRequest(
         of other: String, to user: Owner.Index, before version: Version, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
