@@ -1,5 +1,4 @@
 import Foundation
-import SwiftCSV
 
 /// The records of a CSV file (RFC 4180), one after another, from a place on. A record may have line ends in quotes.
 ///
@@ -82,11 +81,45 @@ struct CSVRecords {
 }
 
 extension CSVRecords.Record {
-    /// The fields of the record.
+    /// The fields of the record. Throws for quotes that RFC 4180 does not allow.
     func fields() throws -> [String] {
-        do { return try EnumeratedCSV(string: text, delimiter: .comma, loadColumns: false).header } catch {
-            throw ImportError("row \(number): is not CSV: \(error)")
+        var fields: [String] = []
+        var rest = text.utf8[...]
+        while true {
+            let isQuoted = rest.first == UInt8(ascii: "\"")
+            fields.append(isQuoted ? try Self.takeQuoted(&rest, of: self) : try Self.takeBare(&rest, of: self))
+            guard let next = rest.popFirst() else { return fields }
+            guard next == UInt8(ascii: ",") else {
+                throw ImportError(
+                    "row \(number), field \(fields.count): text follows the end of the quotes; a comma or the line end is right")
+            }
         }
+    }
+
+    /// Removes a field in quotes. `rest` begins with the first quote.
+    private static func takeQuoted(_ rest: inout Substring.UTF8View, of record: CSVRecords.Record) throws -> String {
+        var field = ""
+        while rest.popFirst() == UInt8(ascii: "\"") {
+            // A quote after a quote stands for one quote of the text.
+            guard let end = rest.firstIndex(of: UInt8(ascii: "\"")) else {
+                throw ImportError("row \(record.number): the end of a quote is missing")
+            }
+            field += String(Substring(rest[..<end]))
+            rest = rest[rest.index(after: end)...]
+            guard rest.first == UInt8(ascii: "\"") else { break }
+            field += "\""
+        }
+        return field
+    }
+
+    /// Removes a field without quotes.
+    private static func takeBare(_ rest: inout Substring.UTF8View, of record: CSVRecords.Record) throws -> String {
+        let field = rest.prefix { $0 != UInt8(ascii: ",") }
+        rest = rest[field.endIndex...]
+        guard !field.contains(UInt8(ascii: "\"")) else {
+            throw ImportError("row \(record.number): a quote stands inside a field without quotes; quote the field and double the quote")
+        }
+        return String(Substring(field))
     }
 }
 

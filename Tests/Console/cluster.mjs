@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** The binary of the node. */
-export const rollcall = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build/debug/rollcall", import.meta.url));
+export const rollcall = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build-release/release/rollcall", import.meta.url));
 const sessionsMax = 200;
 /** The time within which a node must answer, in milliseconds. */
 const answerMilliseconds = 15_000;

@@ -53,6 +53,26 @@ import Testing
         #expect(error.description == "row 1: is not UTF-8")
     }
 
+    @Test(
+        "Fields are split as RFC 4180 says",
+        arguments: [
+            ("a,b,", ["a", "b", ""]), (",", ["", ""]), ("\"a,b\",c", ["a,b", "c"]), ("\"a \"\"b\"\"\",\"\"", ["a \"b\"", ""]),
+            ("é, b ", ["é", " b "]),
+        ])
+    func fields(text: String, fields: [String]) throws {
+        #expect(try all(text).map { try $0.fields() } == [fields])
+    }
+
+    @Test(
+        "A quote at a place where RFC 4180 allows none is refused with its row",
+        arguments: [
+            ("a\n\"b\"c", "row 1, field 1: text follows the end of the quotes"), ("a\nb\"c\"", "row 1: a quote stands inside a field"),
+        ])
+    func wrongQuotes(text: String, words: String) throws {
+        let error = try #require(throws: ImportError.self) { try all(text).map { try $0.fields() } }
+        #expect(error.description.hasPrefix(words))
+    }
+
     @Test("An empty file has no record") func empty() throws {
         #expect(try all("").isEmpty && all("\n\r\n").isEmpty)
     }

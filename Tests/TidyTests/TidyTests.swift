@@ -30,8 +30,8 @@ import Testing
     static let allowedImports: [String: Set<String>] = [
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
-        "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
-        "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "SwiftCSV", "Foundation"],
+        "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "Glibc", "Darwin"],
+        "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "Foundation"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
         "TencentStatus": ["PresenceClient"], "TencentFriendship": ["PresenceClient", "Synchronization"],
         "RongCloudStatus": ["PresenceClient", "Synchronization"],

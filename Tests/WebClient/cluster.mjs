@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** The binary of the node. */
-export const ROLLCALL = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build/debug/rollcall", import.meta.url));
+export const ROLLCALL = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build-release/release/rollcall", import.meta.url));
 
 /** Polls until `condition` returns a true value, and returns that. */
 export async function until(what, condition, limit = 10_000) {

@@ -1,6 +1,5 @@
-import Foundation
 import Logging
-import NIOCertificateReloading
+import NIOConcurrencyHelpers
 import NIOSSL
 
 /// The certificates of a node for clients and for other nodes.
@@ -44,39 +43,40 @@ struct CertificateSource {
     let key: NIOSSLPrivateKeySource
     private let certificateFile: String
     private let keyFile: String
-    private let reloader: TimedCertificateReloader
+    /// The certificate and the key of new connections.
+    private let newest: NIOLockedValueBox<NIOSSLContextConfigurationOverride>
 
     /// Nil without files.
     init?(_ setting: String, certificate: String?, key keyFile: String?) throws(ConfigurationError) {
         guard let certificate, let keyFile else { return nil }
         self.setting = setting
         (certificateFile, self.keyFile) = (certificate, keyFile)
-        do {
-            chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-            key = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
-        } catch { throw Self.unusable(setting, certificate, keyFile, error) }
-        // The reloader is not run, so that files are read only on SIGHUP and never half-written.
-        reloader = TimedCertificateReloader(
-            refreshInterval: .seconds(86_400),
-            certificateSource: .init(location: .memory { Array(try Self.text(certificate).utf8) }, format: .pem),
-            privateKeySource: .init(location: .memory { Array(Self.key(in: try Self.text(keyFile)).utf8) }, format: .pem))
+        do { (chain, key) = try Self.read(certificate, keyFile) } catch { throw Self.unusable(setting, certificate, keyFile, error) }
+        newest = NIOLockedValueBox(Self.override(chain, key))
     }
 
     private static func unusable(_ setting: String, _ certificate: String, _ key: String, _ error: any Error) -> ConfigurationError {
         ConfigurationError(setting: setting, problem: "\(certificate) and \(key) are not a PEM certificate and its key: \(error)")
     }
 
-    private static func text(_ file: String) throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
+    private static func read(
+        _ certificate: String, _ key: String
+    ) throws -> (chain: [NIOSSLCertificateSource], key: NIOSSLPrivateKeySource) {
+        let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
+        return (chain, .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+    }
 
-    /// Returns the key without the curve's parameters, which `openssl ecparam` writes before the key.
-    private static func key(in text: String) -> Substring {
-        text.firstRange(of: /-----BEGIN [A-Z ]*PRIVATE KEY-----/).map { text[$0.lowerBound...] } ?? text[...]
+    private static func override(_ chain: [NIOSSLCertificateSource], _ key: NIOSSLPrivateKeySource) -> NIOSSLContextConfigurationOverride {
+        var override = NIOSSLContextConfigurationOverride()
+        override.certificateChain = chain
+        override.privateKey = key
+        return override
     }
 
     /// Returns a context whose connections use the certificate that was read last.
     func context(_ configuration: TLSConfiguration) throws(ConfigurationError) -> NIOSSLContext {
         var configuration = configuration
-        configuration.setCertificateReloader(reloader)
+        configuration.sslContextCallback = { [newest] _, promise in promise.succeed(newest.withLockedValue { $0 }) }
         do { return try NIOSSLContext(configuration: configuration) } catch {
             throw Self.unusable(setting, certificateFile, keyFile, error)
         }
@@ -85,7 +85,10 @@ struct CertificateSource {
     func reload(_ logger: Logger) {
         let files: Logger.Metadata = ["setting": "\(setting)", "certificate": "\(certificateFile)", "key": "\(keyFile)"]
         do {
-            try reloader.reload()
+            let (chain, key) = try Self.read(certificateFile, keyFile)
+            // A context is made of a certificate and its own key only.
+            _ = try NIOSSLContext(configuration: .makeServerConfiguration(certificateChain: chain, privateKey: key))
+            newest.withLockedValue { $0 = Self.override(chain, key) }
             logger.notice("certificate reloaded; new connections use it", metadata: files)
         } catch {
             let problem: Logger.Metadata = ["problem": "\(error)"]
