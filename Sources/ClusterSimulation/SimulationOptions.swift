@@ -119,92 +119,24 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
         // The repair by digests would hide other errors. After a split it is needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
-        // These kinds come first. The other kinds have the remaining histories, unchanged.
-        var fault = SplitMix64(seed: seed).split(350)
-        var lost = SplitMix64(seed: seed).split(360)
-        let machineFault = Self.machineFault(isHarder: isHarder, &fault) ?? (lost.isOnce(in: 24) ? .lostRows : nil)
-        let firstKind = machineFault ?? (ChainPlan.isDrawn(seed: seed) ? .befriending : nil)
-        let isHarder = isHarder && firstKind == nil
-        var latest = SplitMix64(seed: seed).split(40)
-        let isInheritance = isHarder && latest.isOnce(in: 24)
-        let isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
-        var lossy = SplitMix64(seed: seed).split(30)
-        let drawn = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
-        let (isOutdated, isOvertaken, isStopping) = (drawn == 2, drawn == 3, drawn == 4)
-        var removing = SplitMix64(seed: seed).split(341)
-        let isLeft = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken && !isStopping
-        let isRemoval = isLeft && removing.isOnce(in: 12)
-        let isFreeToDraw = isLeft && !isRemoval
-        var apart = SplitMix64(seed: seed).split(8)
-        let isDeparture = isFreeToDraw && apart.isOnce(in: 10) && nodesCount > 2
-        let isReturn = isFreeToDraw && !isDeparture && apart.isOnce(in: 10)
-        let isSeeking = isFreeToDraw && !isDeparture && !isReturn && apart.isOnce(in: 4)
-        if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 16 }
-        if isReturn { faults = faults.intersection([.disks]).union([.resets, .delays]) }
-        if isReturn, apart.isOnce(in: 2) { settings.relayAbove = 1 }
-        var staged = SplitMix64(seed: seed).split(10)
-        let isFree = isFreeToDraw && !isDeparture && !isReturn && !isSeeking
-        let isLoss = isFree && staged.isOnce(in: 6)
-        let isSplit = isFree && !isLoss && staged.isOnce(in: 5)
-        let isShrinking = isFree && !isLoss && !isSplit && staged.isOnce(in: 8)
-        let isLate = isFree && !isLoss && !isSplit && !isShrinking && staged.isOnce(in: 5)
-        var others = SplitMix64(seed: seed).split(16)
-        let isOther = isFree && !isLoss && !isSplit && !isShrinking && !isLate
-        let isContested = isOther && others.isOnce(in: 3)
-        if isContested { (nodesCount, faults) = (others.number(in: 3...5), [.delays]) }
-        let isHalved = isOther && !isContested && others.isOnce(in: 2)
-        if isHalved {
-            (nodesCount, faults, settings.subscriptionsMax) = (4, [.partitions], others.number(in: 2...4))
-            activeMilliseconds = 16_000
-        }
-        let isSuccession = isOther && !isContested && !isHalved && others.isOnce(in: 2)
-        if isSuccession { (nodesCount, faults, activeMilliseconds) = (others.number(in: 4...5), [.kills, .resets, .delays], 20_000) }
-        let isHurry = isOther && !isContested && !isHalved && !isSuccession
-        if isHurry { (nodesCount, faults) = (others.number(in: 3...4), [.kills, .disks]) }
-        let kinds: [(isDrawn: Bool, kind: Kind)] = [
-            (isDeparture, .departure),
-            (isReturn, .returning),
-            (isSeeking, .seeking),
-            (isLoss, .loss),
-            (isSplit, .split),
-            (isShrinking, .shrinking),
-            (isLate, .late),
-            (isContested, .contested),
-            (isHalved, .halved),
-            (isSuccession, .succession),
-            (isHurry, .hurry),
-            (isInheritance, .inheritance),
-            (isRejoining, .rejoining),
-            (isOutdated, .outdated),
-            (isOvertaken, .overtaken),
-            (isStopping, .stopping),
-            (isRemoval, .removal),
-        ]
-        kind = firstKind ?? kinds.first(where: \.isDrawn)?.kind ?? .random
-        if isLate { (nodesCount, usersCount, faults) = (staged.number(in: 3...5), staged.number(in: 5...9), [.resets, .delays]) }
-        if isLoss { (nodesCount, usersCount, faults) = (staged.number(in: 4...5), 14, [.kills, .disks, .delays]) }
-        if isSplit { (nodesCount, faults) = (3, [staged.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
-        if isShrinking { (nodesCount, faults) = (staged.number(in: 2...3), [.drains, .kills]) }
-        if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
-        if isShrinking { activeMilliseconds = 24_000 }
-        stageMachineFault(&fault)
-        if isBefriending { ChainPlan.stage(&self) }
-        stageLatest(&latest)
-        stageLossy(&lossy)
-        if isStopping { (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000) }
-        stageRemoval(&removing)
-        guard isDeparture else { return }
-        faults = [apart.isOnce(in: 2) ? .drains : .kills]
-        activeMilliseconds = max(activeMilliseconds, 14_000)
-        if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
+        var draws = KindDraws(seed: seed)
+        kind = draws.kind(ofSeed: seed, isHarder: isHarder, nodesCount: nodesCount)
+        stage(&draws)
     }
 
-    /// The kinds in which one machine has a fault: one harder history of eight, and one other of sixteen.
-    private static func machineFault(isHarder: Bool, _ random: inout SplitMix64) -> Kind? {
-        guard random.isOnce(in: isHarder ? 8 : 16) else { return nil }
-        let kind: Kind = [.clockJump, .fullDisk, .cutOff][random.number(in: 0...2)]
-        var later = random.split(353)
-        return later.isOnce(in: 3) ? (later.isOnce(in: 2) ? .wrongClocks : .twin) : kind
+    /// Sets up a history of its kind. Each kind draws its details from one of the streams that determined it.
+    private mutating func stage(_ draws: inout KindDraws) {
+        switch kind {
+        case .random: break
+        case .clockJump, .fullDisk, .cutOff, .wrongClocks, .twin, .lostRows: stageMachineFault(&draws.machine)
+        case .befriending: ChainPlan.stage(&self)
+        case .inheritance, .rejoining: stageInheritance(&draws.inheritance)
+        case .outdated, .overtaken, .stopping: stageLossy(&draws.lossy)
+        case .removal: stageRemoval(&draws.removal)
+        case .departure, .returning, .seeking: stageDeparture(&draws.apart)
+        case .loss, .split, .shrinking, .late: stageDeaths(&draws.deaths)
+        case .contested, .halved, .succession, .hurry: stageOwners(&draws.owners)
+        }
     }
 
     /// Sets up a history in which one machine has a fault, or two have, and nothing else fails. The checks are as strict as without it.
@@ -225,7 +157,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         settings.linkMessagesMax = CoreSettings().linkMessagesMax
     }
 
-    private mutating func stageLatest(_ random: inout SplitMix64) {
+    private mutating func stageInheritance(_ random: inout SplitMix64) {
         if isInheritance {
             (nodesCount, usersCount, faults) = (random.number(in: 4...5), 24, [.kills, .resets, .delays])
             // The repair by digests would hide that a message is missing.
@@ -238,7 +170,6 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     }
 
     private mutating func stageRemoval(_ random: inout SplitMix64) {
-        guard isRemoval else { return }
         (nodesCount, usersCount, faults) = (random.number(in: 1...4), random.number(in: 4...9), [.kills, .resets, .disks])
         (activeMilliseconds, stepsCount) = (36_000, random.number(in: 0...10))
         settings.digestInterval = .seconds(random.isOnce(in: 2) ? 3 : 30)
@@ -246,14 +177,50 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         (settings.blankHorizon, settings.watchLinger) = (.seconds(6), .seconds(random.number(in: 1...3)))
     }
 
-    /// Sets up a history in which links break, and nothing else happens except the staged steps.
+    /// Sets up a history in which links break, or nodes are told to stop, and nothing else happens except the staged steps.
     private mutating func stageLossy(_ random: inout SplitMix64) {
-        guard isOutdated || isOvertaken else { return }
+        if isStopping {
+            (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000)
+            return
+        }
         (stepsCount, activeMilliseconds, faults) = (0, 20_000, [.resets, .delays])
         (settings.subscriptionsMax, settings.relayAbove, settings.linkMessagesMax) = (3_000, 32, CoreSettings().linkMessagesMax)
         settings.digestInterval = .seconds(30)
         if isOutdated { (nodesCount, usersCount) = (random.number(in: 3...4), random.number(in: 8...12)) }
         if isOvertaken { (nodesCount, usersCount) = (random.number(in: 4...5), 50) }
+    }
+
+    /// Sets up a history in which one node ends, clients come and go, or users hide and show themselves.
+    private mutating func stageDeparture(_ random: inout SplitMix64) {
+        if isSeeking, random.isOnce(in: 3) { settings.linkMessagesMax = 16 }
+        if isReturn {
+            faults = faults.intersection([.disks]).union([.resets, .delays])
+            if random.isOnce(in: 2) { settings.relayAbove = 1 }
+        }
+        guard isDeparture else { return }
+        faults = [random.isOnce(in: 2) ? .drains : .kills]
+        activeMilliseconds = max(activeMilliseconds, 14_000)
+        if random.isOnce(in: 2) { settings.offlineGrace = .zero }
+    }
+
+    /// Sets up a history in which nodes die, are cut off or leave, or a link breaks last.
+    private mutating func stageDeaths(_ random: inout SplitMix64) {
+        if isLate { (nodesCount, usersCount, faults) = (random.number(in: 3...5), random.number(in: 5...9), [.resets, .delays]) }
+        if isLoss { (nodesCount, usersCount, faults) = (random.number(in: 4...5), 14, [.kills, .disks, .delays]) }
+        if isSplit { (nodesCount, faults) = (3, [random.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
+        if isShrinking { (nodesCount, faults, activeMilliseconds) = (random.number(in: 2...3), [.drains, .kills], 24_000) }
+        if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
+    }
+
+    /// Sets up a history in which changes meet at owners, or owners change.
+    private mutating func stageOwners(_ random: inout SplitMix64) {
+        if isContested { (nodesCount, faults) = (random.number(in: 3...5), [.delays]) }
+        if isHalved {
+            (nodesCount, faults, settings.subscriptionsMax) = (4, [.partitions], random.number(in: 2...4))
+            activeMilliseconds = 16_000
+        }
+        if isSuccession { (nodesCount, faults, activeMilliseconds) = (random.number(in: 4...5), [.kills, .resets, .delays], 20_000) }
+        if isHurry { (nodesCount, faults) = (random.number(in: 3...4), [.kills, .disks]) }
     }
 
     /// Most users of a history that stages steps for each user and probes each one at the end. Beyond it the random steps take any user.
