@@ -88,10 +88,7 @@ public final class RollcallNode: @unchecked Sendable {
             try await group.shutdownGracefully()
             throw error
         }
-        let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: parts.server.port)
-        let peer = Peer(
-            id: NodeID(configuration.nodeID), generation: Self.generation(after: store.lastGeneration, at: Clock.now().wall),
-            address: address.description)
+        let peer = Self.peer(configuration, port: parts.server.port, after: store.lastGeneration)
         webhooks = WebhookSender(rules: configuration.webhookRules, loop: opsLoop, logger: logger)
         shell = Shell(
             peer: peer, cluster: configuration.cluster, joins: !configuration.join.isEmpty,
@@ -100,51 +97,25 @@ public final class RollcallNode: @unchecked Sendable {
             settings: configuration.core, eventLoop: core,
             store: store, webhooks: webhooks,
             logger: logger)
-        var limits = HTTPLimits()
-        limits.streamsMax = configuration.streamsPerConnectionMax
         let logins = LoginRates(perUserMax: configuration.logins.perUserMax, perAddressMax: configuration.logins.perAddressMax)
-        let gateways = loops.enumerated().map { [shell] index, loop in
-            GatewayLoop(
-                index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
-                authenticator: authenticator,
-                logins: logins,
-                shell: shell)
-        }
+        let gateways = Self.gateways(configuration, on: loops, authenticator: authenticator, logins: logins, shell: shell)
         self.gateways = gateways
-        let state = NodeState()
-        self.state = state
-        let clusterListener = ClusterListener(shell: shell)
-        self.clusterListener = clusterListener
+        state = NodeState()
+        clusterListener = ClusterListener(shell: shell)
         clusterHTTP = parts.http
         clusterHTTP.delegate = clusterListener
-        let spread = configuration.drainTimeout / 2
-        let admin = AdminAPI(
-            shell: shell, authenticator: authenticator, webhookRules: configuration.webhookRules,
-            drain: { [shell] in
-                guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
-                    return false
-                }
-                state.advance(to: .draining)
-                for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
-                return true
-            })
-        self.admin = admin
-        opsListener = OpsListener(
-            admin: admin, eventLoop: opsLoop,
-            metrics: { [shell, connectionLimits] in
-                Self.metrics(
-                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits, logins,
-                    on: opsLoop)
-            },
-            life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
-            notReady: { [shell] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) })
-        opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
-        shell.links.refusalNoticed = { refusal in
-            guard state.refused(refusal, at: .now()) else { return }
-            clusterListener.supersede()
-            logger.critical(
-                "superseded: another process has this node's ID; this process ends", metadata: ["reason": "\(refusal?.reason ?? "")"])
+        admin = Self.adminAPI(configuration, authenticator: authenticator, shell: shell, gateways: gateways, state: state)
+        let metrics = { [shell, store, admin, clusterListener, connectionLimits] in
+            Self.metrics(
+                shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits, logins,
+                on: opsLoop)
         }
+        opsListener = OpsListener(
+            admin: admin, eventLoop: opsLoop, metrics: metrics,
+            life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
+            notReady: { [shell, state] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) })
+        opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
+        Self.watchRefusals(of: shell, state: state, clusterListener: clusterListener)
         do {
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
@@ -156,18 +127,76 @@ public final class RollcallNode: @unchecked Sendable {
             sampleLoad()
         } catch {
             await parts.server.stopListening()
-            try await core.submit { [shell] in
-                shell.stop()
-                shell.links.closeAll()
-            }.get()
-            shell.end()
-            try await group.shutdownGracefully()
+            try await Self.abandon(shell, group)
             if let error = error as? RowError {
                 throw StoreError.unusable(path: configuration.dataDirectory, problem: error.description)
             }
             throw error
         }
     }
+
+    // MARK: Parts
+
+    private static func peer(_ configuration: NodeConfiguration, port: Int, after lastGeneration: UInt64) -> Peer {
+        let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: port)
+        return Peer(
+            id: NodeID(configuration.nodeID), generation: generation(after: lastGeneration, at: Clock.now().wall),
+            address: address.description)
+    }
+
+    /// A gateway for each loop of clients.
+    private static func gateways(
+        _ configuration: NodeConfiguration, on loops: [any EventLoop], authenticator: Authenticator, logins: LoginRates, shell: Shell
+    ) -> [GatewayLoop] {
+        var limits = HTTPLimits()
+        limits.streamsMax = configuration.streamsPerConnectionMax
+        return loops.enumerated().map { index, loop in
+            GatewayLoop(
+                index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
+                authenticator: authenticator,
+                logins: logins,
+                shell: shell)
+        }
+    }
+
+    /// The operations of operators. A drain asks the clients to leave over half of the available time.
+    private static func adminAPI(
+        _ configuration: NodeConfiguration, authenticator: Authenticator, shell: Shell, gateways: [GatewayLoop], state: NodeState
+    ) -> AdminAPI {
+        let spread = configuration.drainTimeout / 2
+        return AdminAPI(
+            shell: shell, authenticator: authenticator, webhookRules: configuration.webhookRules,
+            drain: {
+                guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
+                    return false
+                }
+                state.advance(to: .draining)
+                for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
+                return true
+            })
+    }
+
+    /// Ends the part of this process in the cluster once another process has its node ID.
+    private static func watchRefusals(of shell: Shell, state: NodeState, clusterListener: ClusterListener) {
+        shell.links.refusalNoticed = { [logger = shell.logger] refusal in
+            guard state.refused(refusal, at: .now()) else { return }
+            clusterListener.supersede()
+            logger.critical(
+                "superseded: another process has this node's ID; this process ends", metadata: ["reason": "\(refusal?.reason ?? "")"])
+        }
+    }
+
+    /// Ends what a failed start has begun.
+    private static func abandon(_ shell: Shell, _ group: MultiThreadedEventLoopGroup) async throws {
+        try await shell.eventLoop.submit {
+            shell.stop()
+            shell.links.closeAll()
+        }.get()
+        shell.end()
+        try await group.shutdownGracefully()
+    }
+
+    // MARK: Start
 
     private static func keepGeneration(of peer: Peer, in store: any Store, _ logger: Logger) {
         do {
