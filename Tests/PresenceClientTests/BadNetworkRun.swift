@@ -134,11 +134,11 @@ final class BadNetworkRun: Sendable {
     private func compare() async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         for user in users {
-            var differences: [String] = []
-            repeat {
+            var differences = try await self.differences(of: user)
+            while !differences.isEmpty, ContinuousClock.now < deadline {
+                try await pauseBetweenChecks()
                 differences = try await self.differences(of: user)
-                await Task.yield()
-            } while !differences.isEmpty && ContinuousClock.now < deadline
+            }
             let lost = await user.lost
             tally.withLock {
                 $0.differences += differences

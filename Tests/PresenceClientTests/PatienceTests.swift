@@ -136,9 +136,11 @@ import Testing
         let (client, _) = client { _, _ in .stream(":\n\n") }
         let login = Task { try await client.login() }
         _ = await clock.sleeper { $0 == .seconds(200) }
+        let changes = client.connectionChanges
         login.cancel()
         let error = await #expect(throws: PresenceError.self) { try await login.value }
         #expect(error?.code == .cancelled)
-        while await client.connectionState != .disconnected { await Task.yield() }
+        for await change in changes where change.state == .disconnected { break }
+        #expect(await client.connectionState == .disconnected)
     }
 }

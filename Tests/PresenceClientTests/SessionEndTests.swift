@@ -42,6 +42,14 @@ import Testing
         try await client.login()
     }
 
+    /// Connects the client's next stream and waits until the client has its session.
+    private func connectNextStream(_ events: Feed<PresenceEvent>) async {
+        streams[1].connect("s1")
+        for await event in events {
+            if case .connected(let session) = event, session.sessionID == "s1" { return }
+        }
+    }
+
     /// All events until the client is disconnected.
     private func told(_ events: Feed<PresenceEvent>) async -> [PresenceEvent] {
         var told: [PresenceEvent] = []
@@ -85,18 +93,15 @@ import Testing
     func replacedByItself(isBeforeOnConnected: Bool) async throws {
         let (client, transport) = client()
         try await logIn(client)
-        let events = client.events
+        let (events, statuses, arrivals) = (client.events, client.onUserStatusChanged, client.events)
         streams[0].say("onReconnectHint", #"{"reason":"draining","afterMilliseconds":0}"#)
         try await transport.sent(2)
-        if !isBeforeOnConnected {
-            streams[1].connect("s1")
-            while await client.session?.sessionID != "s1", !Task.isCancelled { await Task.yield() }
-        }
+        if !isBeforeOnConnected { await connectNextStream(arrivals) }
         streams[0].say("onKickedOffline", #"{"reason":"replaced"}"#)
         streams[0].say("onUserStatusChanged", #"{"userStatusList":[{"userID":"bob","statusType":"ONLINE","version":"01"}]}"#)
-        while await client.status(of: "bob") == nil, !Task.isCancelled { await Task.yield() }
-        streams[1].connect("s1")
-        while await client.session?.sessionID != "s1", !Task.isCancelled { await Task.yield() }
+        #expect(await statuses.first { $0.userID == "bob" } != nil)
+        if isBeforeOnConnected { await connectNextStream(arrivals) }
+        #expect(await client.session?.sessionID == "s1")
         streams[0].end()
         streams[1].say("onSubscriptionSyncCompleted", #"{"subscribeType":1}"#)
         var told: [PresenceEvent] = []

@@ -24,13 +24,6 @@ import Testing
     /// Waits until a call waits to be made again.
     private func pause() async -> Duration { await clock.sleeper { $0 < .seconds(100) } }
 
-    private func until(_ claim: () async -> Bool) async throws {
-        while await !claim() {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
-    }
-
     /// The bodies that were sent.
     private func bodies(_ transport: TransportDouble) -> [String] {
         transport.requests.map { String(decoding: $0.body ?? [], as: UTF8.self) }
@@ -91,7 +84,7 @@ import Testing
         let first = Task { try await client.setSelfStatus("1") as UserStatus }
         try await transport.sent(1)
         let second = Task { try await client.setSelfStatus("2") as UserStatus }
-        try await until { await client.order.count == 2 }
+        try await until("both calls are in the order") { await client.order.count == 2 }
         node.finish(throwing: TransportDouble.Broken())
         #expect(await code(of: first) == Self.superseded)
         _ = try await second.value
@@ -106,7 +99,7 @@ import Testing
         let first = Task { try await client.setSelfStatus("1") as UserStatus }
         try await transport.sent(1)
         let second = Task { try await client.setSelfStatus("2") as UserStatus }
-        try await until { await client.order.count == 2 }
+        try await until("both calls are in the order") { await client.order.count == 2 }
         second.cancel()
         #expect(await code(of: second) == .cancelled)
         node.finish(throwing: TransportDouble.Broken())

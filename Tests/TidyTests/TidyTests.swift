@@ -90,7 +90,7 @@ import Testing
     static func bans(_ source: Source) -> [String] {
         guard !source.path.hasSuffix("TidyTests.swift") else { return [] }
         var banned = ["fatalError()", "TO" + "DO", "FIX" + "ME", "class Manager", "class Helper", "struct Util", "try!"]
-        if source.path.hasPrefix("Tests") { banned = ["Task.sleep", "Thread.sleep", "usleep("] }
+        if source.path.hasPrefix("Tests") { banned = ["Task.sleep", "Task.yield", "Thread.sleep", "usleep("] }
         if source.path.hasPrefix("Sources"), source.target != "rollcall", source.target != "cluster-simulation" { banned += [" print("] }
         return source.lines.enumerated().flatMap { number, line in
             banned.filter { line.contains($0) }.map { "\(source.path):\(number + 1): \($0)" }
@@ -140,6 +140,7 @@ import Testing
         #expect(Self.impurities(planted("for x in dictionary.keys {")).count == 1)
         #expect(Self.lengths(planted("func f() {\n" + String(repeating: "    x\n", count: 80) + "}")).count == 1)
         #expect(Self.bans(planted("fatalError()")).count == 1)
+        #expect(Self.bans(Source(path: "Tests/A/Planted.swift", text: "while !isOver { await Task.yield() }")).count == 1)
         #expect(Self.undocumented(planted("public struct A {}")).count == 1)
     }
 }
