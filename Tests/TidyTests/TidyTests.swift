@@ -72,19 +72,12 @@ import Testing
     static func lengths(_ source: Source) -> [String] {
         var found: [String] = []
         if source.lines.count > 600 { found.append("\(source.path): \(source.lines.count) lines, at most 600") }
-        var start: (line: Int, indent: Int)?
-        for (number, line) in source.lines.enumerated() {
-            let indent = line.prefix { $0 == " " }.count
-            let code = line.trimmingCharacters(in: .whitespaces)
-            if start == nil, code.hasSuffix("{"), code.contains("func ") || code.hasPrefix("init") { start = (number, indent) }
-            if let open = start, code.hasPrefix("}"), indent == open.indent {
-                if number - open.line > 70 {
-                    found.append("\(source.path):\(open.line + 1): a function of \(number - open.line) lines, at most 70")
-                }
-                start = nil
-            }
-        }
+        let findings = FunctionScanner.findings(in: source.text)
+        if !findings.areBracketsMatched { found.append("\(source.path): FunctionScanner finds brackets that do not match") }
         return found
+            + findings.functions.filter { $0.length > 70 }.map { function in
+                "\(source.path):\(function.line): \(function.name) has \(function.length) lines, at most 70"
+            }
     }
 
     static func bans(_ source: Source) -> [String] {
@@ -139,6 +132,8 @@ import Testing
         #expect(Self.impurities(planted("let a = await b")).count == 1)
         #expect(Self.impurities(planted("for x in dictionary.keys {")).count == 1)
         #expect(Self.lengths(planted("func f() {\n" + String(repeating: "    x\n", count: 80) + "}")).count == 1)
+        #expect(Self.lengths(planted("func f(\n    a: Int\n) {\n" + String(repeating: "    x\n", count: 67) + "}")) == [])
+        #expect(Self.lengths(planted("func f(\n    a: Int\n) {\n" + String(repeating: "    x\n", count: 68) + "}")).count == 1)
         #expect(Self.bans(planted("fatalError()")).count == 1)
         #expect(Self.bans(Source(path: "Tests/A/Planted.swift", text: "while !isOver { await Task.yield() }")).count == 1)
         #expect(Self.undocumented(planted("public struct A {}")).count == 1)
