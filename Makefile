@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # Without the table of exported symbols, which only plug-ins need, the binary is 5 MB smaller. With packed relocations (glibc 2.36 reads them)
 # it is 3.5 MB smaller. Debug information names functions and lines, which is what a stack trace shows; all of it takes a tenth of the build.
 RELEASE := --configuration release --scratch-path .build-release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked \
-	-Xswiftc -gline-tables-only -Xcc -gline-tables-only -Xswiftc -use-ld=lld -Xlinker --pack-dyn-relocs=relr \
+	-Xswiftc -gline-tables-only -Xcc -gline-tables-only -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs \
 	-Xlinker --no-as-needed -Xlinker -ljemalloc -Xlinker --as-needed --disable-local-rpath -Xlinker --no-export-dynamic \
 	-Xcc -ffile-prefix-map=$(CURDIR)=. -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=.
 ROLLCALL := .build-release/release/rollcall
