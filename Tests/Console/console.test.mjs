@@ -234,9 +234,14 @@ test("Cluster shows each member once in the table and once in the ring, and the 
 test("Live draws the samples of recentLoad, says them in words, and reads each second by keyboard", async () => {
   await show("live");
   await page.until(() => document.querySelectorAll(".chart").length === 5 && /push/.test(document.querySelector("[role=status]").textContent));
-  const { samples } = await page.evaluate(async (bearer) => (await fetch("/admin/v1/recentLoad", {
-    method: "POST", body: "{}", headers: { authorization: `Bearer ${bearer}` },
-  })).json(), cluster.admin);
+  // Five whole seconds, and the present one.
+  let samples = [];
+  await until(async () => {
+    ({ samples } = await page.evaluate(async (bearer) => (await fetch("/admin/v1/recentLoad", {
+      method: "POST", body: "{}", headers: { authorization: `Bearer ${bearer}` },
+    })).json(), cluster.admin));
+    return samples.length >= 6;
+  }, { seconds: 10, what: "the node has six samples of its load" });
   // A third of the load's pushes leave node a. The sample of the present second may be incomplete.
   const pushes = samples.slice(-6, -1).map((sample) => sample.pushes);
   const pushesExpected = 5 * load.changesPerSecond * load.watch / 3;
