@@ -1,7 +1,7 @@
 import PresenceClient
 
 /// The events that a delegate has received of each user. A whole status arrives, and only its new parts are events.
-struct DeliveredEvents {
+package struct DeliveredEvents {
     private struct Told: Equatable {
         var statusType: StatusType
         var since: Int64
@@ -11,27 +11,27 @@ struct DeliveredEvents {
     private static let usersMax = 10_000
 
     /// Whether a login is sending the current state. Delegates consider everybody offline then (N21).
-    var isSyncing = false
+    package var isSyncing = false
     /// The users whose current values were requested and have not been sent since (N8).
-    var awaited: Set<UserKey> = []
+    package var awaited: Set<UserKey> = []
     private var delivered: [UserKey: Told] = [:]
     private var raised = RaisedEvents()
     private var own: UserKey?
 
     /// Makes the state of a delegate. One that is added during a login starts with that login.
-    init(_ session: Session? = nil) { if let session { begin(session) } }
+    package init(_ session: Session? = nil) { if let session { begin(session) } }
 
     /// Records that a session was opened, for the first time or again.
-    mutating func connected(_ session: Session) {
+    package mutating func connected(_ session: Session) {
         isSyncing = true
         begin(session)
     }
 
     /// Records that all statuses of one type have arrived.
-    mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
+    package mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
 
     /// The events of a status. The own login and its end are none, because nobody follows itself.
-    mutating func undelivered(of status: UserStatus) -> [NIMSubscribeEvent] {
+    package mutating func undelivered(of status: UserStatus) -> [NIMSubscribeEvent] {
         let user = UserKey(status.userID)
         let isAwaited = awaited.remove(user) != nil
         var events: [NIMSubscribeEvent] = []

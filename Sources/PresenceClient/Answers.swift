@@ -31,6 +31,14 @@ public struct Subscription: Sendable, Equatable, Codable {
     public var expiresAt: Int64?
     /// The user's current status; nil if the user's owner did not answer (``SubscriptionPage/errorUserList``).
     public var userStatus: UserStatus?
+
+    package init(userID: String, subscribeType: Int, subscribedAt: Int64, expiresAt: Int64? = nil, userStatus: UserStatus? = nil) {
+        self.userID = userID
+        self.subscribeType = subscribeType
+        self.subscribedAt = subscribedAt
+        self.expiresAt = expiresAt
+        self.userStatus = userStatus
+    }
 }
 
 /// The answer to `getSubscribedUserStatus`.
@@ -60,6 +68,8 @@ public struct PublishAnswer: Sendable, Equatable {
     public var eventID: String
     /// The own status with the event in it, or with a newer event that has replaced it.
     public var userStatus: UserStatus
+
+    package init(eventID: String, userStatus: UserStatus) { (self.eventID, self.userStatus) = (eventID, userStatus) }
 }
 
 /// The JSON bodies of calls and answers (<doc:HTTPAPI#Operations>).

@@ -34,6 +34,15 @@ public struct Session: Sendable, Equatable, Codable {
     public var heartbeatTimeout: Int
     /// The node's clock, in milliseconds since 1970.
     public var serverTime: Int64
+
+    package init(sessionID: String, userID: String, node: String, heartbeatInterval: Int, heartbeatTimeout: Int, serverTime: Int64) {
+        self.sessionID = sessionID
+        self.userID = userID
+        self.node = node
+        self.heartbeatInterval = heartbeatInterval
+        self.heartbeatTimeout = heartbeatTimeout
+        self.serverTime = serverTime
+    }
 }
 
 /// A change that another device of the same user has made to the subscriptions.

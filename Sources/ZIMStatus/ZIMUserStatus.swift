@@ -78,7 +78,7 @@ public struct ZIMError: Error, Sendable, Equatable {
     /// Translates a node's error about `expiry` in seconds to `subscriptionDuration` in minutes.
     ///
     /// - Parameter minutes: the duration that the app requested.
-    init(_ error: PresenceError, minutes: Int) {
+    package init(_ error: PresenceError, minutes: Int) {
         self.init(error)
         guard error.code == .badParameter, error.detail.hasPrefix("expiry:") else { return }
         let words = error.detail.split(separator: " ").compactMap { word -> (Int64, Int64)? in
@@ -128,7 +128,7 @@ public struct ZIMUserStatusSubscription: Sendable, Equatable {
     /// The time at which it ends, in milliseconds since 1970; 0 for never.
     public let subscribeExpiredTime: Int64
 
-    init(_ subscription: Subscription, ownID: String?) {
+    package init(_ subscription: Subscription, ownID: String?) {
         userStatus = subscription.userStatus.map { ZIMUserStatus($0, ownID: ownID) } ?? ZIMUserStatus(unknown: subscription.userID)
         subscribeExpiredTime = subscription.expiresAt ?? 0
     }
