@@ -129,40 +129,44 @@ let node: [Target] = [
     .testTarget(
         name: "PresenceNodeTests",
         dependencies: [
-            "PresenceNode", "PresenceCore", "PresenceWire", "HTTP2", .product(name: "JWTKit", package: "jwt-kit"),
-            .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
-        ],
+            "PresenceNode", "PresenceCore", "PresenceWire", "HTTP2", "NodeFixture", "InProcessFixture",
+            .product(name: "JWTKit", package: "jwt-kit"), .product(name: "GRDB", package: "GRDB.swift"),
+            .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"),
+        ] + nio,
         swiftSettings: strict),
     .target(
         name: "NodeFixture",
-        dependencies: ["PresenceNode", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log")] + nio,
+        dependencies: ["HTTP2", .product(name: "Crypto", package: "swift-crypto")] + nio,
         path: "Tests/NodeFixture", swiftSettings: strict),
+    .target(
+        name: "InProcessFixture",
+        dependencies: [
+            "NodeFixture", "PresenceNode", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log"),
+        ] + nio,
+        path: "Tests/InProcessFixture", swiftSettings: strict),
     .testTarget(
         name: "PresenceClientTests",
         dependencies: [
-            "PresenceClient", "NodeFixture", "PresenceWire", "PresenceNode", .product(name: "Logging", package: "swift-log"),
+            "PresenceClient", "NodeFixture", "InProcessFixture", "PresenceWire", "PresenceNode",
+            .product(name: "Logging", package: "swift-log"),
         ],
         swiftSettings: strict),
     .testTarget(
         name: "DialectTests",
         dependencies: [
             "PresenceClient", "TencentStatus", "TencentFriendship", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture",
-            "PresenceNode",
         ],
         swiftSettings: strict),
     .testTarget(
         name: "ConformanceTests",
         dependencies: [
             "PresenceClient", "TencentStatus", "TencentFriendship", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture",
-            "PresenceNode",
-            "PresenceWire", "HTTP2",
+            "HTTP2",
         ] + nio,
         swiftSettings: strict),
     .testTarget(
         name: "ClusterTests",
-        dependencies: [
-            "NodeFixture", "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log"),
-        ] + nio,
+        dependencies: ["NodeFixture", "HTTP2"] + nio,
         swiftSettings: strict),
     .testTarget(name: "LoadSimulatorTests", dependencies: ["LoadSimulator", "PresenceWire"], swiftSettings: strict),
     .testTarget(name: "FriendImportTests", dependencies: ["FriendImport", "PresenceWire"], swiftSettings: strict),

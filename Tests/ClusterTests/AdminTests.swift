@@ -1,25 +1,13 @@
 import HTTP2
 import NIOPosix
 import NodeFixture
-import PresenceNode
-import PresenceWire
 import Testing
 
 /// The back end's operations (<doc:HTTPAPI#Operations-of-the-ops-port>), on the ops ports of three nodes.
 @Suite struct AdminTests {
-    func admin(
-        _ operation: String, _ body: String, of fixture: Fixture, node: Int = 0, app: String = "default"
-    ) async throws -> (status: Int, json: JSONValue) {
-        let token = try await TokenMint().token(user: "operator", app: app, isAdmin: true)
-        let response = try await HTTPExchange.send(
-            .post, host: "127.0.0.1", port: fixture.nodes[node].ports.ops, path: "/admin/v1/\(operation)",
-            headers: [("authorization", "Bearer \(token)")], body: body, on: MultiThreadedEventLoopGroup.singleton.next())
-        return (response.status, try JSONReader.read(response.body))
-    }
-
     @Test("Every node applies a policy once the call is answered") func policy() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
-        let answer = try await admin("setAppPolicy", #"{"preset":"tencent","settings":{"userStatus.enabled":false}}"#, of: fixture, node: 1)
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let answer = try await fixture.admin("setAppPolicy", #"{"preset":"tencent","settings":{"userStatus.enabled":false}}"#, node: 1)
         #expect(answer.status == 200)
         #expect(answer.json["settings"]?["subscription.maxPerSubscriber"]?.number == 200)
         for node in 0..<3 {
@@ -27,33 +15,33 @@ import Testing
             #expect(refused.status == 403)
             #expect(refused.json["code"]?.number == 72001)
             #expect(try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, node: node).status == 200)
-            #expect(try await admin("getAppPolicy", "{}", of: fixture, node: node).json == answer.json)
+            #expect(try await fixture.admin("getAppPolicy", "{}", node: node).json == answer.json)
         }
-        let unknown = try await admin("setAppPolicy", #"{"settings":{"quota":3}}"#, of: fixture, node: 2)
+        let unknown = try await fixture.admin("setAppPolicy", #"{"settings":{"quota":3}}"#, node: 2)
         #expect(unknown.status == 400)
         #expect(unknown.json["detail"]?.text?.hasPrefix("quota: no such setting") == true)
-        #expect(try await admin("getAppPolicy", "{}", of: fixture).json == answer.json)
-        #expect(try await admin("setAppPolicy", #"{"app":"other","preset":"zim"}"#, of: fixture).status == 400)
+        #expect(try await fixture.admin("getAppPolicy", "{}").json == answer.json)
+        #expect(try await fixture.admin("setAppPolicy", #"{"app":"other","preset":"zim"}"#).status == 400)
         try await fixture.stop()
     }
 
     @Test("Only a dead member can be removed from the cluster") func removeLivingMember() async throws {
-        let fixture = try await Fixture.start(nodes: 2)
-        let members = try await admin("clusterStatus", "{}", of: fixture).json["members"]?.elements.compactMap { $0["node"]?.text } ?? []
+        let fixture = try await ServedCluster.start(nodes: 2)
+        let members = try await fixture.admin("clusterStatus", "{}").json["members"]?.elements.compactMap { $0["node"]?.text } ?? []
         #expect(members.count == 2)
         for member in members {
-            let answer = try await admin("forget", "{\"node\":\"\(member)\"}", of: fixture)
+            let answer = try await fixture.admin("forget", "{\"node\":\"\(member)\"}")
             #expect(answer.status == 409 && answer.json["detail"]?.text?.hasPrefix("node: \"\(member)\" is alive") == true)
         }
-        #expect(try await admin("forget", #"{"node":"nobody"}"#, of: fixture).status == 404)
-        #expect(try await admin("forget", "{}", of: fixture).json["detail"]?.text?.hasPrefix("node: is missing") == true)
-        #expect(try await admin("clusterStatus", "{}", of: fixture).json["members"]?.elements.count == 2)
+        #expect(try await fixture.admin("forget", #"{"node":"nobody"}"#).status == 404)
+        #expect(try await fixture.admin("forget", "{}").json["detail"]?.text?.hasPrefix("node: is missing") == true)
+        #expect(try await fixture.admin("clusterStatus", "{}").json["members"]?.elements.count == 2)
         try await fixture.stop()
     }
 
     @Test("A kicked user needs a token that was issued later") func kick() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
-        let token = try await TokenMint().token(user: "ann")
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let token = try signedToken(user: "ann")
         let call = { (token: String, node: Int) in
             try await HTTPExchange.send(
                 .post, host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/getUserStatus",
@@ -61,42 +49,43 @@ import Testing
                 on: MultiThreadedEventLoopGroup.singleton.next()
             ).status
         }
-        var stream = try await fixture.events("ann", node: 2).makeAsyncIterator()
+        var stream = try fixture.events("ann", node: 2).makeAsyncIterator()
         _ = try await stream.next()
         for node in 0..<3 { #expect(try await call(token, node) == 200) }
-        #expect(try await admin("kick", #"{"userID":"ann","reason":"banned"}"#, of: fixture, node: 1).status == 200)
+        #expect(try await fixture.admin("kick", #"{"userID":"ann","reason":"banned"}"#, node: 1).status == 200)
         var said = ""
         while let part = try await stream.next() { said += String(decoding: part, as: UTF8.self) }
         #expect(said.contains("event: onKickedOffline"))
         #expect(said.contains(#""reason":"banned""#))
         for node in 0..<3 { #expect(try await call(token, node) == 401) }
-        let later = try await TokenMint().token(user: "ann")
+        let later = try signedToken(user: "ann")
         for node in 0..<3 { #expect(try await call(later, node) == 200) }
-        let found = try await admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#, of: fixture, node: 2).json
+        let found = try await fixture.admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#, node: 2).json
         #expect(found["userStatusList"]?.elements.map { $0["statusType"]?.text } == ["UNLOGINED"])
         try await fixture.stop()
     }
 
     @Test("A query beyond the rate limit is refused, except for a back end") func rateLimit() async throws {
         // A span that a busy machine does not leave behind: five seconds are tried in virtual time.
-        let fixture = try await Fixture.start { $0.core.policy.queryRate = Policy.Rate(calls: 20, seconds: 3_600) }
-        var last = (status: 0, json: JSONValue.null)
+        let fixture = try await ServedCluster.start()
+        try await fixture.setPolicy(#"{"rate.query":{"calls":20,"seconds":3600}}"#)
+        var last = (status: 0, json: JSON.null)
         for _ in 0..<21 { last = try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#) }
         #expect(last.status == 429)
         #expect(last.json["code"]?.number == 7008)
         #expect((1...3_600).contains(last.json["retryAfter"]?.number ?? 0))
         #expect(try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#, as: "carl").status == 200)
-        for _ in 0..<21 { #expect(try await admin("queryOnlineStatus", #"{"userIDs":["bob"]}"#, of: fixture).status == 200) }
+        for _ in 0..<21 { #expect(try await fixture.admin("queryOnlineStatus", #"{"userIDs":["bob"]}"#).status == 200) }
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_rate_limited_total 1\n"))
         try await fixture.stop()
     }
 
     @Test("An explanation names the sessions, the subscription and the versions on the way") func explain() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
-        let ann = try await fixture.events("ann", node: 0)
-        let bob = try await fixture.events("bob", node: 1, query: "platform=web")
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let ann = try fixture.events("ann", node: 0)
+        let bob = try fixture.events("bob", node: 1, query: "platform=web")
         #expect(try await fixture.call("subscribeUserStatus", #"{"userIDs":["ann"]}"#, as: "bob", node: 2).status == 200)
-        let ask = { try await admin("explain", #"{"viewer":"bob","target":"ann"}"#, of: fixture, node: 2).json }
+        let ask = { try await fixture.admin("explain", #"{"viewer":"bob","target":"ann"}"#, node: 2).json }
         try await fixture.until("bob's node holds what ann's owner has") {
             let said = try await ask()
             let version = said["ownerOfTarget"]?["userStatus"]?["version"]?.text
@@ -109,7 +98,7 @@ import Testing
         #expect(said["ownerOfViewer"]?["because"]?.elements.first?.text?.hasPrefix("the viewer follows the target since ") == true)
         #expect(said["ownerOfViewer"]?["sessions"]?.elements.map { $0["node"]?.text } == ["n1"])
         #expect(said["nodes"]?.elements.count == 3)
-        #expect(try await admin("explain", #"{"viewer":"bob"}"#, of: fixture).status == 400)
+        #expect(try await fixture.admin("explain", #"{"viewer":"bob"}"#).status == 400)
         _ = (ann, bob)
         try await fixture.stop()
     }

@@ -2,8 +2,6 @@ import Foundation
 import HTTP2
 import NIOPosix
 import NodeFixture
-import PresenceNode
-import PresenceWire
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(5))) struct BadInputTests {
@@ -32,7 +30,7 @@ import Testing
     ]
 
     @Test("Every invalid body gets its code and changes nothing") func badBodies() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         for bad in Self.cases {
             let answer = try await fixture.call(bad.operation, bad.body)
             #expect(answer.status == bad.status, "\(bad.operation) \(bad.body.prefix(60))")
@@ -46,7 +44,7 @@ import Testing
     }
 
     @Test("Invalid users among valid ones are named one by one") func badUsers() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let long = String(repeating: "x", count: 65)
         let answer = try await fixture.call("subscribeUserStatus", #"{"userIDs":["bob","a\u0000b","\#(long)","","ann"]}"#)
         #expect(answer.status == 200)
@@ -56,7 +54,7 @@ import Testing
     }
 
     @Test("A call without a token is answered 401") func noToken() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: nil)
         #expect(answer.status == 401)
         #expect(answer.json["code"]?.number == 6014)
@@ -64,7 +62,7 @@ import Testing
     }
 
     @Test("No call reaches another app") func otherApp() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"secret"}"#, as: "ann", app: "one").status == 200)
         let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: "bob", app: "two")
         #expect(answer.json["userStatusList"]?.elements[0]["customStatus"]?.text == "")
@@ -72,7 +70,7 @@ import Testing
     }
 
     @Test("A body or header that is too large is refused, and the connection stays open") func tooLarge() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let url = "http://127.0.0.1:\(fixture.nodes[0].ports.client)/v1/getUserStatus"
         let file = fixture.directory + "/large"
         try Data(repeating: 0x20, count: (1 << 20) + 1).write(to: URL(fileURLWithPath: file))
@@ -91,7 +89,7 @@ import Testing
     }
 
     @Test("Junk on the cluster port ends its stream and is counted") func clusterPortJunk() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let port = fixture.nodes[0].ports.cluster
         for path in ["/cluster/v1/hello", "/cluster/v1/batch/0", "/elsewhere"] {
             let response = try await HTTPExchange.send(

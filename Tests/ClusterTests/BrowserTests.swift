@@ -2,8 +2,6 @@ import Foundation
 import HTTP2
 import NIOPosix
 import NodeFixture
-import PresenceNode
-import PresenceWire
 import Testing
 
 /// The calls of pages in browsers (<doc:HTTPAPI#Browsers>).
@@ -11,7 +9,7 @@ import Testing
     private static let versions = ["--http1.1", "--http2-prior-knowledge"]
 
     /// Sends a request with curl and returns the status, the fields by lower-case name, and the rest of the output.
-    private func request(_ flags: [String], _ path: String, _ fixture: Fixture, node: Int = 0) async throws
+    private func request(_ flags: [String], _ path: String, _ fixture: ServedCluster, node: Int = 0) async throws
         -> (status: Int, fields: [String: String], body: String)
     {
         let result = try await run("curl", flags + ["-s", "-i", "http://127.0.0.1:\(fixture.nodes[node].ports.client)\(path)"])
@@ -26,7 +24,7 @@ import Testing
         return (status, fields, parts.dropFirst().joined(separator: "\r\n\r\n"))
     }
 
-    private func preflight(_ version: String, from origin: String, _ fixture: Fixture) async throws -> [String: String] {
+    private func preflight(_ version: String, from origin: String, _ fixture: ServedCluster) async throws -> [String: String] {
         let answer = try await request(
             [
                 version, "-X", "OPTIONS", "-H", "Origin: \(origin)", "-H", "Access-Control-Request-Method: POST", "-H",
@@ -38,7 +36,7 @@ import Testing
 
     @Test("A preflight is answered with 204; an allowed origin gets the methods and headers for 600 s", arguments: versions)
     func preflights(version: String) async throws {
-        let fixture = try await Fixture.start { $0.corsOrigins = ["https://app.example.com"] }
+        let fixture = try await ServedCluster.start(["ROLLCALL_CORS_ORIGINS": "https://app.example.com"])
         for origin in ["https://app.example.com", "http://localhost:5173"] {
             let fields = try await preflight(version, from: origin, fixture)
             #expect(fields["access-control-allow-origin"] == origin && fields["access-control-max-age"] == "600")
@@ -53,8 +51,8 @@ import Testing
 
     @Test("Answers, refusals and streams name the allowed origin, and no other", arguments: versions)
     func answers(version: String) async throws {
-        let fixture = try await Fixture.start { $0.corsOrigins = ["*"] }
-        let token = "Authorization: Bearer \(try await TokenMint().token(user: "ann"))"
+        let fixture = try await ServedCluster.start(["ROLLCALL_CORS_ORIGINS": "*"])
+        let token = "Authorization: Bearer \(try signedToken(user: "ann"))"
         let page = ["-H", "Origin: https://any.example"]
         let call = [version, "-H", token, "-d", #"{"userIDs":["ben"]}"#]
         for (flags, path, status) in [
@@ -72,22 +70,22 @@ import Testing
     @Test("An event stream tells proxies not to store, change or delay it", arguments: versions) func streamHead(version: String)
         async throws
     {
-        let fixture = try await Fixture.start()
-        let token = "Authorization: Bearer \(try await TokenMint().token(user: "ann"))"
+        let fixture = try await ServedCluster.start()
+        let token = "Authorization: Bearer \(try signedToken(user: "ann"))"
         let answer = try await request([version, "-m", "3", "-H", token], "/v1/events", fixture)
         #expect(answer.fields["cache-control"] == "no-store, no-transform" && answer.fields["x-accel-buffering"] == "no")
         #expect(answer.body.contains("event: onConnected"))
         try await fixture.stop()
     }
 
-    private func ticket(of user: String, _ fixture: Fixture) async throws -> String {
+    private func ticket(of user: String, _ fixture: ServedCluster) async throws -> String {
         let answer = try await fixture.call("streamTicket", "{}", as: user)
         #expect(answer.status == 200 && answer.json["expiresInSeconds"]?.number == 30)
         return try #require(answer.json["ticket"]?.text)
     }
 
     @Test("A stream ticket opens one stream of its user, at any node of the cluster") func ticketOpensOnce() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
+        let fixture = try await ServedCluster.start(nodes: 3)
         for node in 0..<3 {
             let ticket = try await ticket(of: "ann", fixture)
             let stream = HTTPExchange.stream(
@@ -111,9 +109,9 @@ import Testing
     }
 
     @Test("A kick voids the tickets that older tokens have requested") func kick() async throws {
-        let fixture = try await Fixture.start(nodes: 2)
+        let fixture = try await ServedCluster.start(nodes: 2)
         let ticket = try await ticket(of: "ann", fixture)
-        let admin = try await TokenMint().token(user: "ops", isAdmin: true)
+        let admin = try signedToken(user: "ops", isAdmin: true)
         let kicked = try await HTTPExchange.send(
             .post, host: "127.0.0.1", port: fixture.nodes[1].ports.ops, path: "/admin/v1/kick",
             headers: [("authorization", "Bearer \(admin)")], body: #"{"userID":"ann"}"#, on: MultiThreadedEventLoopGroup.singleton.next())
@@ -125,9 +123,9 @@ import Testing
     }
 
     @Test("A stream with comments=true carries comments over HTTP/2 in the interval of heartbeats") func comments() async throws {
-        let fixture = try await Fixture.start { $0.gateway.heartbeatInterval = .seconds(1) }
+        let fixture = try await ServedCluster.start(["ROLLCALL_HEARTBEAT_INTERVAL": "1"])
         var text = ""
-        for try await piece in try await fixture.events("ann", query: "platform=web&comments=true") {
+        for try await piece in try fixture.events("ann", query: "platform=web&comments=true") {
             text += String(decoding: piece, as: UTF8.self)
             if text.components(separatedBy: "\n\n:\n\n").count > 2 { break }
         }

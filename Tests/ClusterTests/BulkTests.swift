@@ -2,36 +2,35 @@ import Foundation
 import HTTP2
 import NIOPosix
 import NodeFixture
-import PresenceNode
-import PresenceWire
 import Testing
 
 /// The lists of users for back ends (<doc:HTTPAPI#Operations-of-the-ops-port>), on the ops ports of three nodes.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BulkTests {
     private func admin(
-        _ operation: String, _ body: String, of fixture: Fixture, node: Int = 0, app: String = "default"
-    ) async throws -> JSONValue {
+        _ operation: String, _ body: String, of fixture: ServedCluster, node: Int = 0, app: String = "default"
+    ) async throws -> JSON {
         let response = try await send(.post, operation, body, of: fixture, node: node, app: app)
-        guard response.status == 200 else { throw Fixture.HTTPFailure(description: response.text) }
-        return try JSONReader.read(response.body)
+        guard response.status == 200 else { throw TestFailure(response.text) }
+        return try JSON(response.body)
     }
 
     private func send(
-        _ method: HTTPRequest.Method, _ operation: String, _ body: String?, of fixture: Fixture, node: Int = 0, app: String = "default"
+        _ method: HTTPRequest.Method, _ operation: String, _ body: String?, of fixture: ServedCluster, node: Int = 0,
+        app: String = "default"
     ) async throws -> HTTPExchange.Response {
-        let token = try await TokenMint().token(user: "operator", app: app, isAdmin: true)
+        let token = try signedToken(user: "operator", app: app, isAdmin: true)
         return try await HTTPExchange.send(
             method, host: "127.0.0.1", port: fixture.nodes[node].ports.ops, path: "/admin/v1/\(operation)",
             headers: [("authorization", "Bearer \(token)")], body: body, on: MultiThreadedEventLoopGroup.singleton.next())
     }
 
     /// Opens a stream of each user, at the nodes in turn. The sessions end with the result.
-    private func logIn(_ users: [String], _ fixture: Fixture, app: String = "default") async throws -> [AsyncThrowingStream<
+    private func logIn(_ users: [String], _ fixture: ServedCluster, app: String = "default") async throws -> [AsyncThrowingStream<
         [UInt8], any Error
     >] {
         var streams: [AsyncThrowingStream<[UInt8], any Error>] = []
         for (number, user) in users.enumerated() {
-            let token = try await TokenMint().token(user: user, app: app)
+            let token = try signedToken(user: user, app: app)
             let stream = HTTPExchange.stream(
                 host: "127.0.0.1", port: fixture.nodes[number % 3].ports.client, path: "/v1/events?platform=web&deviceID=d-\(user)",
                 headers: [("authorization", "Bearer \(token)")], on: MultiThreadedEventLoopGroup.singleton.next())
@@ -42,11 +41,11 @@ import Testing
         return streams
     }
 
-    private func userIDs(_ page: JSONValue) -> [String] { page["users"]?.elements.compactMap { $0["userID"]?.text } ?? [] }
+    private func userIDs(_ page: JSON) -> [String] { page["users"]?.elements.compactMap { $0["userID"]?.text } ?? [] }
 
     @Test("The pages of onlineUsers have each ONLINE user of the app once, at every node, and the number of all")
     func onlineUsers() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
+        let fixture = try await ServedCluster.start(nodes: 3)
         let users = (0..<23).map { "user-\($0)" }
         let streams = try await logIn(users, fixture)
         let others = try await logIn(["stranger"], fixture, app: "other")
@@ -66,7 +65,7 @@ import Testing
             #expect(found.count == 23 && Set(found) == Set(users), "\(found)")
             let export = try await send(.get, "export", nil, of: fixture, node: node)
             let lines = export.text.split(separator: "\n")
-            #expect(try lines.map { try JSONReader.read(Array($0.utf8))["userID"]?.text } == found)
+            #expect(try lines.map { try JSON(Array($0.utf8))["userID"]?.text } == found)
         }
         #expect(try await userIDs(admin("onlineUsers", "{}", of: fixture, app: "other")) == ["stranger"])
         for body in [#"{"limit":0}"#, #"{"limit":1001}"#, #"{"cursor":""}"#, #"{"cursor":7}"#] {
@@ -77,7 +76,7 @@ import Testing
     }
 
     @Test("X1: queryOnlineStatus answers 500 users with their sessions") func sessions() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
+        let fixture = try await ServedCluster.start(nodes: 3)
         let streams = try await logIn(["ann", "ann", "ben"], fixture)
         let names = ["ann", "ben"] + (0..<498).map { "user-\($0)" }
         let body = "{\"withSessions\":true,\"userIDs\":[\(names.map { "\"\($0)\"" }.joined(separator: ","))]}"
@@ -98,7 +97,7 @@ import Testing
     }
 
     @Test("The operations of clients are on the ops port for the user in asUser, and show what that user sees") func asUser() async throws {
-        let fixture = try await Fixture.start(nodes: 3)
+        let fixture = try await ServedCluster.start(nodes: 3)
         let streams = try await logIn(["ann"], fixture)
         #expect(try await fixture.call("setVisibility", #"{"visibility":"nobody"}"#).status == 200)
         for node in 0..<3 {
@@ -113,8 +112,8 @@ import Testing
     }
 
     @Test("recentLoad counts the logins, the changes and the pushes of a node") func recentLoad() async throws {
-        let fixture = try await Fixture.start()
-        let stream = try await fixture.events("ann")
+        let fixture = try await ServedCluster.start()
+        let stream = try fixture.events("ann")
         var iterator = stream.makeAsyncIterator()
         _ = try await iterator.next()
         for number in 0..<3 { #expect(try await fixture.call("setSelfStatus", "{\"customStatus\":\"\(number)\"}").status == 200) }
@@ -128,7 +127,7 @@ import Testing
     }
 
     @Test("The console and the JavaScript client are served with the headers that protect them") func assets() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let folder = root.appending(path: "Sources/Console")
         var bytesCount = 0

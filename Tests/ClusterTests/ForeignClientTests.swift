@@ -1,16 +1,15 @@
 import Foundation
 import NodeFixture
-import PresenceNode
 import Testing
 
 /// Clients that know nothing of us: each can log in, set and query.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ForeignClientTests {
-    private static func token() async throws -> String { "Authorization: Bearer \(try await TokenMint().token(user: "ann"))" }
+    private static func token() throws -> String { "Authorization: Bearer \(try signedToken(user: "ann"))" }
 
     /// Logs in, sets and queries with curl.
-    private func useCurl(_ flags: [String], scheme: String, _ fixture: Fixture) async throws {
+    private func useCurl(_ flags: [String], scheme: String, _ fixture: ServedCluster) async throws {
         let url = "\(scheme)://127.0.0.1:\(fixture.nodes[0].ports.client)/v1"
-        let header = try await Self.token()
+        let header = try Self.token()
         let login = try await run("curl", flags + ["-s", "-N", "-m", "8", "-H", header, "\(url)/events?platform=web"])
         #expect(login.output.contains("event: onConnected"), "\(flags): \(login.output)")
         #expect(login.output.contains("event: onSubscriptionSyncCompleted"))
@@ -24,7 +23,7 @@ import Testing
         async throws
     {
         // The session of the first call has ended when the others are made. No user may be OFFLINE by then.
-        let fixture = try await Fixture.start { $0.core.offlineGrace = .seconds(600) }
+        let fixture = try await ServedCluster.start(["ROLLCALL_OFFLINE_GRACE": "600"])
         try await useCurl([version], scheme: "http", fixture)
         try await fixture.stop()
     }
@@ -39,10 +38,8 @@ import Testing
                 "-out", "\(folder)/certificate.pem",
             ])
         #expect(made.status == 0, "\(made.output)")
-        let fixture = try await Fixture.start(in: temporary) {
-            $0.tlsCertificate = "\(folder)/certificate.pem"
-            $0.tlsKey = "\(folder)/key.pem"
-        }
+        let fixture = try await ServedCluster.start(
+            in: temporary, arguments: ["--tls-certificate", "\(folder)/certificate.pem", "--tls-key", "\(folder)/key.pem"])
         for version in ["--http1.1", "--http2"] { try await useCurl(["-k", version], scheme: "https", fixture) }
         let version = try await run(
             "curl",
@@ -52,9 +49,9 @@ import Testing
     }
 
     @Test("nghttp and h2load can call the API") func nghttpAndH2load() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         let url = "http://127.0.0.1:\(fixture.nodes[0].ports.client)/v1"
-        let header = try await Self.token()
+        let header = try Self.token()
         let folder = fixture.directory
         try #"{"customStatus":"busy"}"#.write(toFile: "\(folder)/set", atomically: true, encoding: .utf8)
         try #"{"userIDs":["ann"]}"#.write(toFile: "\(folder)/query", atomically: true, encoding: .utf8)

@@ -1,14 +1,13 @@
 import HTTP2
 import NIOPosix
 import NodeFixture
-import PresenceNode
 import Testing
 
 /// The answers of the ops port to wrong requests (found by Tests/Fuzz/api).
 @Suite(.timeLimit(.minutes(2))) struct OpsPortTests {
     @Test("The error names a wrong method or body") func wrongRequests() async throws {
-        let fixture = try await Fixture.start()
-        let token = try await TokenMint().token(user: "operator", isAdmin: true)
+        let fixture = try await ServedCluster.start()
+        let token = try signedToken(user: "operator", isAdmin: true)
         let send = { (method: HTTPRequest.Method, path: String, body: String?) in
             try await HTTPExchange.send(
                 method, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: path, headers: [("authorization", "Bearer \(token)")],
@@ -29,9 +28,9 @@ import Testing
     }
 
     @Test("Calls of operators are counted by name and code") func counts() async throws {
-        let fixture = try await Fixture.start()
-        let admin = try await TokenMint().token(user: "operator", isAdmin: true)
-        let user = try await TokenMint().token(user: "ann")
+        let fixture = try await ServedCluster.start()
+        let admin = try signedToken(user: "operator", isAdmin: true)
+        let user = try signedToken(user: "ann")
         let send = { (token: String, operation: String, body: String) in
             _ = try await HTTPExchange.send(
                 .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/\(operation)",
@@ -53,10 +52,10 @@ import Testing
     }
 
     @Test("A node counts as many received batches as another one has sent") func batchCounts() async throws {
-        let fixture = try await Fixture.start(nodes: 2)
+        let fixture = try await ServedCluster.start(nodes: 2)
         let users = (0..<20).map { "user\($0)" }
         let list = users.map { "\"\($0)\"" }.joined(separator: ",")
-        let streams = [try await fixture.events("ann", node: 0), try await fixture.events("bob", node: 1)]
+        let streams = [try fixture.events("ann", node: 0), try fixture.events("bob", node: 1)]
         for (node, follower) in ["ann", "bob"].enumerated() {
             let answer = try await fixture.call("subscribeUserStatus", "{\"userIDs\":[\(list)]}", as: follower, node: node)
             #expect(answer.status == 200)

@@ -1,10 +1,7 @@
 import Foundation
 import HTTP2
-import Logging
 import NIOPosix
 import NodeFixture
-import PresenceNode
-import PresenceWire
 import Testing
 
 /// Properties of a process: exit codes, signals, permissions of files, and ports that two processes need.
@@ -13,10 +10,11 @@ import Testing
 
     @Test(
         "A node whose port is taken ends, and the error names the port",
-        arguments: [("--listen", "clients"), ("--cluster-listen", "cluster"), ("--ops-listen", "ops")])
-    func takenPort(flag: String, name: String) async throws {
+        arguments: ["--listen", "--cluster-listen", "--ops-listen"])
+    func takenPort(flag: String) async throws {
         let first = try await ServedNode.serving()
-        let address = "127.0.0.1:\(try first.port(name))"
+        let ports = ["--listen": first.ports.client, "--cluster-listen": first.ports.cluster, "--ops-listen": first.ports.ops]
+        let address = "127.0.0.1:\(try #require(ports[flag]))"
         let second = try ServedNode([flag, address])
         #expect(try await second.ended() == ExitCode.unavailable)
         #expect(second.log.contains("rollcall: \(flag.dropFirst(2)): cannot listen on \(address): "), "\(second.log)")
@@ -26,7 +24,7 @@ import Testing
     @Test("Of several nodes that need one port, one serves") func contestedPort() async throws {
         for _ in 0..<5 {
             let free = try await ServedNode.serving()
-            let address = "127.0.0.1:\(try free.port("clients"))"
+            let address = "127.0.0.1:\(free.ports.client)"
             free.signal(SIGKILL)
             _ = try await free.ended()
             let nodes = try (0..<4).map { _ in try ServedNode(["--listen", address]) }
@@ -42,7 +40,7 @@ import Testing
 
     @Test("A node without free descriptors waits for them and goes on serving") func noDescriptors() async throws {
         let node = try await ServedNode.serving()
-        let port = try node.port("clients")
+        let port = node.ports.client
         let early = try RawConnection(port: port)
         let request = Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
         early.send(request)
@@ -69,7 +67,7 @@ import Testing
 
     @Test("One address may use half of the connections, the others have the rest") func addressShare() async throws {
         let node = try await ServedNode.serving([], [:], descriptors: 256)
-        let port = try node.port("clients")
+        let port = node.ports.client
         var held: [RawConnection] = []
         // 256 less 64, 12 for three loops, 46 for nodes and 12 for operators: 122, of which one address has half.
         for _ in 0..<200 { held.append(try RawConnection(port: port, from: "127.0.0.2")) }
@@ -100,20 +98,6 @@ import Testing
     static func rights(_ path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return try #require(attributes[.posixPermissions] as? Int)
-    }
-
-    @Test("A node does not start with a store that is ahead of its clock") func storeAheadOfClock() async throws {
-        let folder = TemporaryFolder()
-        let store = try SQLiteStore(directory: "\(folder.path)/data", nodeID: "n", cluster: "rollcall")
-        let ahead = Milliseconds(Date().timeIntervalSince1970 * 1_000) + 3_600_000
-        let row = Row(
-            user: UserID(app: "default", id: "ann"), kind: .status, key: "", version: Version(milliseconds: ahead, counter: 0, node: 1),
-            value: Array("{}".utf8))
-        try store.persistAndWait([row]).get()
-        store.close()
-        let node = try ServedNode(["--join", "127.0.0.1:1"], in: folder)
-        #expect(try await node.ended() == ExitCode.inputOutput)
-        #expect(node.log.contains("rollcall: data directory: ") && node.log.contains("s ahead of this machine's clock"), "\(node.log)")
     }
 
     @Test("A node whose files are deleted is not ready, and refuses durable changes") func deletedFiles() async throws {
@@ -182,7 +166,7 @@ import Testing
                 "--cluster-tls-ca", "\(folder.path)/first.pem",
             ], in: folder)
         let names = {
-            try await [Self.name(at: node.port("clients")), Self.name(at: node.port("cluster"), as: "\(folder.path)/first")]
+            try await [Self.name(at: node.ports.client), Self.name(at: node.ports.cluster, as: "\(folder.path)/first")]
         }
         #expect(try await names() == ["first", "first"])
         try use("second")

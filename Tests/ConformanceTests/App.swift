@@ -2,17 +2,14 @@ import HTTP2
 import NIOPosix
 import NodeFixture
 import PresenceClient
-import PresenceNode
-import PresenceWire
 import Synchronization
 import Testing
 
 /// An app of one test, with its own users and its own policy.
 struct App: Sendable {
     let name: String
-    let cluster: Fixture
+    let cluster: ServedCluster
     private static let made = Mutex(0)
-    private static let mint = Task { try await TokenMint() }
 
     /// - Parameters:
     ///   - preset: the document's.
@@ -28,20 +25,20 @@ struct App: Sendable {
         try #require(answer.status == 200, "\(answer.json)")
     }
 
-    func token(_ user: String, isAdmin: Bool = false) async throws -> String {
-        try await Self.mint.value.token(user: user, app: name, isAdmin: isAdmin)
+    func token(_ user: String, isAdmin: Bool = false) throws -> String {
+        try signedToken(user: user, app: name, isAdmin: isAdmin)
     }
 
     /// Calls an operation as `user`, on a node.
     func call(_ operation: String, _ body: String, as user: String = "ann", isAdmin: Bool = false, node: Int = 0) async throws -> Answer {
         let port = cluster.nodes[node].ports.client
-        return try await send(port, "/v1/\(operation)", body, try await token(user, isAdmin: isAdmin))
+        return try await send(port, "/v1/\(operation)", body, try token(user, isAdmin: isAdmin))
     }
 
     /// Calls an operator's operation with the app's admin token.
     func admin(_ operation: String, _ body: String, node: Int = 0) async throws -> Answer {
         let port = cluster.nodes[node].ports.ops
-        return try await send(port, "/admin/v1/\(operation)", body, try await token("operator", isAdmin: true))
+        return try await send(port, "/admin/v1/\(operation)", body, try token("operator", isAdmin: true))
     }
 
     /// Changes single settings; the answer comes when all nodes follow.
@@ -54,7 +51,7 @@ struct App: Sendable {
         let response = try await HTTPExchange.send(
             .post, host: "127.0.0.1", port: port, path: path, headers: [("authorization", "Bearer \(token)")], body: body,
             on: MultiThreadedEventLoopGroup.singleton.next())
-        return Answer(status: response.status, json: try JSONReader.read(response.body))
+        return Answer(status: response.status, json: try JSON(response.body))
     }
 
     /// Logs `user` in on a node, and waits until the session is synced.
@@ -62,18 +59,18 @@ struct App: Sendable {
         let session = Session(
             HTTPExchange.stream(
                 host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/events?\(query)",
-                headers: [("authorization", "Bearer \(try await token(user))")], on: MultiThreadedEventLoopGroup.singleton.next()))
+                headers: [("authorization", "Bearer \(try token(user))")], on: MultiThreadedEventLoopGroup.singleton.next()))
         try await session.until("\(user) is logged in") { events in
             events.contains { $0.name == "onSubscriptionSyncCompleted" || $0.name == "ended" }
         }
         if let failure = session.events.first(where: { $0.name == "failed" }) {
-            throw Fixture.HTTPFailure(description: failure.json.text ?? "")
+            throw TestFailure(failure.json.text ?? "")
         }
         return session
     }
 
     /// The status of `target` as `user` sees it.
-    func status(of target: String, as user: String = "watcher", node: Int = 0) async throws -> JSONValue {
+    func status(of target: String, as user: String = "watcher", node: Int = 0) async throws -> JSON {
         let answer = try await call("getUserStatus", "{\"userIDs\":[\"\(target)\"]}", as: user, node: node)
         return try #require(answer.statuses.first, "\(answer.json)")
     }
@@ -126,7 +123,7 @@ struct App: Sendable {
     /// The configuration with which `user` reaches the nodes through a dialect's client.
     func configuration(of user: String, nodes: [Int] = [0, 1, 2]) -> ClientConfiguration {
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\(cluster.nodes[$0].ports.client)" }) {
-            try await token(user)
+            try token(user)
         }
         configuration.platform = "ios"
         return configuration
@@ -136,18 +133,18 @@ struct App: Sendable {
 /// The answer to a call.
 struct Answer: Sendable {
     let status: Int
-    let json: JSONValue
+    let json: JSON
 
-    subscript(_ name: String) -> JSONValue { json[name] ?? .null }
+    subscript(_ name: String) -> JSON { json[name] ?? .null }
     /// The stable code (<doc:HTTPAPI#Errors>); 0 for success.
     var code: Int64 { status == 200 ? 0 : self["code"].number ?? -1 }
     var detail: String { self["detail"].text ?? "" }
-    var statuses: [JSONValue] { self["userStatusList"].elements }
+    var statuses: [JSON] { self["userStatusList"].elements }
     /// `errorUserList` as "user code".
     var errors: [String] { self["errorUserList"].elements.map { "\($0["userID"]?.text ?? "?") \($0["code"]?.number ?? -1)" } }
 }
 
-extension JSONValue {
+extension JSON {
     /// The fields of a `UserStatus`.
     var general: String? { self["statusType"]?.text }
     var custom: String? { self["customStatus"]?.text }

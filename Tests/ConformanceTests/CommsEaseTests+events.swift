@@ -1,7 +1,6 @@
 import CommsEaseStatus
 import Foundation
 import NodeFixture
-import PresenceWire
 import Testing
 
 extension ConformanceTests.CommsEaseTests {
@@ -99,7 +98,7 @@ extension ConformanceTests.CommsEaseTests {
     }
 
     /// For how long a status's event lasts from its publication.
-    private static func seconds(_ status: JSONValue) -> Int64 {
+    private static func seconds(_ status: JSON) -> Int64 {
         ((status["event"]?["expiresAt"]?.number ?? 0) - (status["lastUpdateTime"]?.number ?? 0)) / 1_000
     }
 

@@ -1,6 +1,5 @@
 import CommsEaseStatus
 import NodeFixture
-import PresenceWire
 import Synchronization
 import Testing
 

@@ -8,10 +8,10 @@ import Testing
 
 /// Starts the nodes before the tests of a suite and stops them after the last.
 struct ClusterTrait: SuiteTrait, TestScoping {
-    @TaskLocal static var cluster: Fixture?
+    @TaskLocal static var cluster: ServedCluster?
 
     func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
-        let fixture = try await Fixture.start(nodes: 3)
+        let fixture = try await ServedCluster.start(nodes: 3)
         try await Self.$cluster.withValue(fixture) { try await function() }
         try await fixture.stop()
     }

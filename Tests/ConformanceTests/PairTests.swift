@@ -2,7 +2,6 @@ import HTTP2
 import NIOCore
 import NIOPosix
 import NodeFixture
-import PresenceWire
 import Testing
 
 extension ConformanceTests {
@@ -15,7 +14,7 @@ extension ConformanceTests {
             let app = try await App("rollcall")
             var own: [Session] = []
             for node in 0..<3 { own.append(try await app.login("ann", node: node, query: "platform=p\(node)")) }
-            let pairs = try await Pairs.connect(port: app.cluster.nodes[0].ports.client, token: try await app.token("ann"))
+            let pairs = try await Pairs.connect(port: app.cluster.nodes[0].ports.client, token: try app.token("ann"))
             var lost = 0
             for number in 0..<1_000 {
                 try await pairs.send([
@@ -95,7 +94,7 @@ private final class Pairs: HTTPClientDelegate, @unchecked Sendable {  // Touched
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
         openCount -= 1
         guard openCount == 0 else { return }
-        if refused.isEmpty { done?.succeed() } else { done?.fail(Fixture.HTTPFailure(description: "refused: \(refused)")) }
+        if refused.isEmpty { done?.succeed() } else { done?.fail(TestFailure("refused: \(refused)")) }
     }
 
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) { connected?.fail(error ?? ChannelError.ioOnClosedChannel) }

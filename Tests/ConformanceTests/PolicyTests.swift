@@ -1,5 +1,4 @@
 import NodeFixture
-import PresenceWire
 import Testing
 
 extension ConformanceTests {
@@ -18,7 +17,7 @@ extension ConformanceTests {
                 let start = ContinuousClock.now
                 try await app.set(#"{"userStatus.enabled":false}"#, node: round)
                 for node in 0..<3 { #expect(try await app.call("getUserStatus", users(["bob"]), as: "w0", node: node).code == 72001) }
-                // A second with release nodes (Tests/Chaos/policy-change); these are debug nodes that share two cores with other tests.
+                // A second on an idle machine (Tests/Chaos/policy-change); here the nodes share two cores with other tests.
                 #expect(ContinuousClock.now - start < .seconds(4))
                 try await setBob("secret\(round)", app, node: (round + 1) % 3)
                 for session in own { try await session.status(of: "bob") { $0.custom == "secret\(round)" } }
@@ -116,7 +115,7 @@ extension ConformanceTests {
             let answer = try await other.admin("setAppPolicy", body)
             #expect(answer.code == 6017 && answer.detail.hasPrefix("app:"))
             let url = "http://127.0.0.1:\(app.cluster.nodes[0].ports.ops)/admin/v1/setAppPolicy"
-            let header = "Authorization: Bearer \(try await app.token("ann"))"
+            let header = "Authorization: Bearer \(try app.token("ann"))"
             let refused = try await run("curl", ["-s", "-H", header, "-d", body, url])
             #expect(refused.output.contains(#""code":403"#), "\(refused.output)")
             #expect(try await app.policy(node: 1)["preset"].text == "tencent")

@@ -1,10 +1,10 @@
+import Foundation
 import NodeFixture
-import PresenceWire
 import Testing
 
 /// The metric of calls that a policy rejects (<doc:Metrics>). A cluster of its own, because the counters are the node's.
 @Suite struct RejectionTests {
-    static func count(_ rule: String, _ fixture: Fixture) async throws -> Int? {
+    static func count(_ rule: String, _ fixture: ServedCluster) async throws -> Int? {
         let name = "rollcall_policy_rejections_total{rule=\"\(rule)\"} "
         let line = try await fixture.nodes[0].metricsText().split(separator: "\n").first { $0.hasPrefix(name) }
         return line.flatMap { Int($0.dropFirst(name.count)) }
@@ -32,17 +32,17 @@ import Testing
     ]
 
     @Test("Every refusal is counted once, by its rule") func countsByRule() async throws {
-        var policies: [String: AppPolicy] = [:]
-        for (number, refused) in Self.refused.enumerated() {
-            policies["app\(number)"] = try AppPolicy(try JSONReader.read(Array("{\"settings\":\(refused.settings)}".utf8)))
-        }
-        policies["crowd"] = try AppPolicy(try JSONReader.read(Array(#"{"settings":{"subscription.maxPerTarget":1}}"#.utf8)))
-        policies["crowdWhole"] = try AppPolicy(
-            try JSONReader.read(Array(#"{"settings":{"subscription.maxPerTarget":1,"errors.shape":"wholeCall"}}"#.utf8)))
-        let fixture = try await Fixture.start { [policies] in
-            $0.core.policies = policies
-            $0.core.policy.setStatusRate = Policy.Rate(calls: 1, seconds: 3_600)
-        }
+        let folder = TemporaryFolder()
+        // JSON is YAML. The limit of calls is one that a busy machine does not leave behind.
+        var policies = [
+            #""default":{"settings":{"rate.setStatus":{"calls":1,"seconds":3600}}}"#,
+            #""crowd":{"settings":{"subscription.maxPerTarget":1}}"#,
+            #""crowdWhole":{"settings":{"subscription.maxPerTarget":1,"errors.shape":"wholeCall"}}"#,
+        ]
+        for (number, refused) in Self.refused.enumerated() { policies.append("\"app\(number)\":{\"settings\":\(refused.settings)}") }
+        let file = "\(folder.path)/rollcall.yaml"
+        try "policies: {\(policies.joined(separator: ", "))}\n".write(toFile: file, atomically: true, encoding: .utf8)
+        let fixture = try await ServedCluster.start(in: folder, arguments: ["--config", file])
         var expected: [String: Int] = [:]
         for (number, refused) in Self.refused.enumerated() {
             _ = try await fixture.call(refused.operation, refused.body, app: "app\(number)")

@@ -1,6 +1,5 @@
 import Foundation
 import NodeFixture
-import PresenceWire
 import RongCloudStatus
 import Synchronization
 import Testing
@@ -146,8 +145,9 @@ extension ConformanceTests {
 
         @Test("R6 One more than may follow a user is refused by name, whichever node is asked") func followers() async throws {
             // 5,000 themselves are `FollowersTests.fiveThousand()`.
-            #expect(Policy(.rongcloud).followersMax == 5_000)
-            let app = try await App("rongcloud", #"{"subscription.maxPerTarget":40}"#)
+            let app = try await App("rongcloud")
+            #expect(try await app.policy()["settings"]["subscription.maxPerTarget"]?.number == 5_000)
+            try await app.set(#"{"subscription.maxPerTarget":40}"#)
             for fan in 0..<40 {
                 let answer = try await app.call("subscribeUserStatus", users(["star"]), as: "fan\(fan)", node: fan % 3)
                 #expect(answer.status == 200 && answer.errors == [])

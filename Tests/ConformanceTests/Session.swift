@@ -1,14 +1,13 @@
 import NIOCore
 import NIOPosix
 import NodeFixture
-import PresenceWire
 import Synchronization
 
 /// An open event stream, and all its events.
 final class Session: Sendable {
     struct Event: Sendable {
         let name: String
-        let json: JSONValue
+        let json: JSON
     }
 
     private struct Waiter {
@@ -47,11 +46,11 @@ final class Session: Sendable {
     /// Every event so far.
     var events: [Event] { state.withLock { $0.events } }
     /// Every received status, in order.
-    var statuses: [JSONValue] { Self.statuses(events) }
+    var statuses: [JSON] { Self.statuses(events) }
     /// Those of one user.
-    func statuses(of user: String) -> [JSONValue] { statuses.filter { $0.user == user } }
+    func statuses(of user: String) -> [JSON] { statuses.filter { $0.user == user } }
 
-    private static func statuses(_ events: [Event]) -> [JSONValue] {
+    private static func statuses(_ events: [Event]) -> [JSON] {
         events.filter { $0.name == "onUserStatusChanged" }.flatMap { $0.json["userStatusList"]?.elements ?? [] }
     }
 
@@ -73,14 +72,14 @@ final class Session: Sendable {
     }
 
     /// Waits for a status of `user`; returns the first that is right.
-    @discardableResult func status(of user: String, _ isRight: @escaping @Sendable (JSONValue) -> Bool) async throws -> JSONValue {
+    @discardableResult func status(of user: String, _ isRight: @escaping @Sendable (JSON) -> Bool) async throws -> JSON {
         try await until("a status of \(user)") { Self.statuses($0).contains { $0.user == user && isRight($0) } }
         return statuses(of: user).first(where: isRight) ?? .null
     }
 
     private func giveUp(_ id: Int, _ claim: String) {
         let waiter = state.withLock { state in state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) } }
-        waiter?.met.resume(throwing: Fixture.HTTPFailure(description: "never: \(claim); told: \(events)"))
+        waiter?.met.resume(throwing: TestFailure("never: \(claim); told: \(events)"))
     }
 
     private func read(_ text: inout [UInt8]) {
@@ -88,10 +87,10 @@ final class Session: Sendable {
             let block = String(decoding: text[..<end], as: UTF8.self)
             text.removeFirst(end + 2)
             var name = ""
-            var json = JSONValue.null
+            var json = JSON.null
             for line in block.split(separator: "\n") {
                 if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
-                if line.hasPrefix("data: ") { json = (try? JSONReader.read(Array(line.dropFirst(6).utf8))) ?? .null }
+                if line.hasPrefix("data: ") { json = (try? JSON(Array(line.dropFirst(6).utf8))) ?? .null }
             }
             add(Event(name: name, json: json))
         }

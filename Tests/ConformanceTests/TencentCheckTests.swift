@@ -1,5 +1,4 @@
 import NodeFixture
-import PresenceWire
 import Testing
 
 extension ConformanceTests {
@@ -122,7 +121,7 @@ extension ConformanceTests {
                 ])
             let list = try await app.call("getFriendList", "{}", node: 1)["friendList"].elements
             #expect(list.map { $0["userID"]?.text } == ["ben", "eve", "fay"])
-            #expect(list.first == (try JSONReader.read(Array(ben.utf8))))
+            #expect(list.first == (try JSON(Array(ben.utf8))))
             #expect(try await app.call("getFriendList", "{}", as: "ben")["friendList"].elements == [], "the other side keeps its list")
             // The sessions follow the profiles of the new friends, and were told nothing else.
             _ = try await app.call("modifySelfProfile", #"{"values":{"Nick":"new"}}"#, as: "fay", node: 2)

@@ -1,5 +1,4 @@
 import NodeFixture
-import PresenceWire
 import TencentStatus
 import Testing
 

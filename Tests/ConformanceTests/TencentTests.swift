@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 import NodeFixture
-import PresenceWire
 import TencentStatus
 import Testing
 
@@ -43,7 +42,7 @@ extension ConformanceTests {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             let url = "http://127.0.0.1:\(app.cluster.nodes[1].ports.client)/v1/events?platform=android"
-            process.arguments = ["curl", "-s", "-N", "-H", "Authorization: Bearer \(try await app.token("ann"))", url]
+            process.arguments = ["curl", "-s", "-N", "-H", "Authorization: Bearer \(try app.token("ann"))", url]
             process.standardOutput = FileHandle.nullDevice
             try process.run()
             try await app.until("ann", is: "ONLINE")
@@ -135,7 +134,7 @@ extension ConformanceTests {
                 #expect(answer.code == 6017 && answer.detail.hasPrefix("customStatus:"))
             }
             #expect(try await app.status(of: "ann", node: 1).custom == edge)
-            let refused = await #expect(throws: Fixture.HTTPFailure.self) {
+            let refused = await #expect(throws: TestFailure.self) {
                 try await app.login("ann", query: "platform=ios&customStatus=" + String(repeating: "x", count: 101))
             }
             #expect(refused?.description.contains(#""code":6017"#) == true)
@@ -216,11 +215,11 @@ extension ConformanceTests {
             while taken <= takenMax, try await app.call(operation, users(["bob"]), node: 1).code == 0 { taken += 1 }
             #expect(taken <= takenMax)
             let url = "http://127.0.0.1:\(app.cluster.nodes[1].ports.client)/v1/\(operation)"
-            let header = "Authorization: Bearer \(try await app.token("ann"))"
+            let header = "Authorization: Bearer \(try app.token("ann"))"
             let refused = try await run("curl", ["-s", "-i", "-H", header, "-d", users(["bob"]), url])
             #expect(refused.output.hasPrefix("HTTP/1.1 429 "), "\(refused.output)")
             let parts = refused.output.components(separatedBy: "\r\n\r\n")
-            let json = try JSONReader.read(Array(try #require(parts.last).utf8))
+            let json = try JSON(Array(try #require(parts.last).utf8))
             let wait = try #require(json["retryAfter"]?.number)
             #expect(json["code"]?.number == 7008 && (1...3_600).contains(wait))
             #expect(parts[0].lowercased().contains("retry-after: \(wait)"))

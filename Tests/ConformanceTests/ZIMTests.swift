@@ -1,5 +1,4 @@
 import NodeFixture
-import PresenceWire
 import Synchronization
 import Testing
 import ZIMStatus
@@ -29,7 +28,7 @@ extension ConformanceTests {
             for node in 0..<3 {
                 #expect(try await app.call("setSelfStatus", #"{"customStatus":"Busy"}"#, node: node).code == 7013)
                 #expect(try await app.call("publishEvent", #"{"value":10000}"#, node: node).code == 7013)
-                let refused = await #expect(throws: Fixture.HTTPFailure.self) {
+                let refused = await #expect(throws: TestFailure.self) {
                     try await app.login("ann", node: node, query: "platform=ios&customStatus=Busy")
                 }
                 #expect(refused?.description.contains(#""code":7013"#) == true)

@@ -1,9 +1,7 @@
+import CommsEaseStatus
 import NodeFixture
-import PresenceWire
+import PresenceClient
 import Testing
-
-@testable import CommsEaseStatus
-@testable import PresenceClient
 
 /// The calls of `documents/002…`; it shows prototypes and no samples.
 @Suite(.timeLimit(.minutes(1))) struct CommsEaseStatusTests {
@@ -23,8 +21,8 @@ import Testing
     }
 
     @Test("The prototypes of the document run") func prototypes() async throws {
-        let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
-        let manager = try NIMEventSubscribeManager(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start(["ROLLCALL_OFFLINE_GRACE": "0"])
+        let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
         let delegate = Delegate()
         manager.addDelegate(delegate)
         try await manager.login()
@@ -47,12 +45,12 @@ import Testing
         #expect(try await manager.subscribeEvent(request) == [])
 
         // Login, abnormal disconnection, logout (N3).
-        var bob = try NIMEventSubscribeManager(try await fixture.configuration(of: "bob"))
+        var bob = try NIMEventSubscribeManager(fixture.configuration(of: "bob"))
         try await bob.login()
         try await fixture.until("bob's login is told") { delegate.values(from: "bob").last == NIMSubscribeEventOnlineValue.login }
         await bob.client.close()
         try await fixture.until("bob's loss is told") { delegate.values(from: "bob").last == NIMSubscribeEventOnlineValue.offline }
-        bob = try NIMEventSubscribeManager(try await fixture.configuration(of: "bob"))
+        bob = try NIMEventSubscribeManager(fixture.configuration(of: "bob"))
         try await bob.login()
         try await bob.logout()
         try await fixture.until("bob's logout is told") { delegate.values(from: "bob").last == NIMSubscribeEventOnlineValue.logout }
@@ -144,8 +142,8 @@ import Testing
     }
 
     @Test("A delegate that is added during a session does not receive its user's own login") func lateDelegate() async throws {
-        let fixture = try await Fixture.start()
-        try NIMSDK.register(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        try NIMSDK.register(fixture.configuration(of: "ann"))
         let manager = NIMSDK.shared().subscribeManager
         #expect(manager === NIMSDK.shared().subscribeManager)
         try await manager.login()
@@ -159,11 +157,12 @@ import Testing
     }
 
     @Test("Each login receives the users who are online and their events") func logins() async throws {
-        let fixture = try await Fixture.start { $0.core.policy = Policy(.commsease) }
+        let fixture = try await ServedCluster.start()
+        #expect(try await fixture.admin("setAppPolicy", #"{"preset":"commsease"}"#).status == 200)
         let (ann, bob, carl) = (
-            try NIMEventSubscribeManager(try await fixture.configuration(of: "ann")),
-            try NIMEventSubscribeManager(try await fixture.configuration(of: "bob")),
-            try NIMEventSubscribeManager(try await fixture.configuration(of: "carl"))
+            try NIMEventSubscribeManager(fixture.configuration(of: "ann")),
+            try NIMEventSubscribeManager(fixture.configuration(of: "bob")),
+            try NIMEventSubscribeManager(fixture.configuration(of: "carl"))
         )
         let delegate = Delegate()
         ann.addDelegate(delegate)
@@ -201,8 +200,8 @@ import Testing
     }
 
     @Test("Only type 1 exists, and the expiry has a range") func typesAndExpiry() async throws {
-        let fixture = try await Fixture.start()
-        let manager = try NIMEventSubscribeManager(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
         await #expect(throws: NIMError.self) {
             try await manager.subscribeEvent(NIMSubscribeRequest(type: 2, expiry: 60, publishers: ["bob"]))
         }

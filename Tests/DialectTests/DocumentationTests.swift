@@ -15,12 +15,12 @@ import ZIMStatus
     }
 
     @Test("The contact list of the tutorial shows the users who are online") func contactList() async throws {
-        let fixture = try await Fixture.start()
-        let list = try ContactList(try await fixture.configuration(of: "ann"), contacts: ["bob", "carl"])
+        let fixture = try await ServedCluster.start()
+        let list = try ContactList(fixture.configuration(of: "ann"), contacts: ["bob", "carl"])
         let shown = Box<[String]>()
         async let running: Void = list.run { lines in shown.add([lines]) }
         try await fixture.until("the list is shown") { shown.all.last == ["○ bob", "○ carl"] }
-        let carl = try PresenceClient(try await fixture.configuration(of: "carl"))
+        let carl = try PresenceClient(fixture.configuration(of: "carl"))
         try await carl.login(customStatus: "in a meeting")
         try await fixture.until("carl is online") { shown.all.last == ["● carl: in a meeting (ios)", "○ bob"] }
         try await carl.logout()
@@ -33,8 +33,8 @@ import ZIMStatus
     }
 
     @Test("The code of the other pages runs") func otherPages() async throws {
-        let fixture = try await Fixture.start()
-        let configuration = try await fixture.configuration(of: "ann")
+        let fixture = try await ServedCluster.start()
+        let configuration = fixture.configuration(of: "ann")
         let delegate = Delegate()
         try await tencent(configuration, TencentListener())
         try await tencentFriends(configuration, FriendListener())

@@ -1,8 +1,7 @@
 import NodeFixture
+import PresenceClient
+import RongCloudStatus
 import Testing
-
-@testable import PresenceClient
-@testable import RongCloudStatus
 
 /// The samples of `documents/001…`, line by line.
 @Suite(.timeLimit(.minutes(1))) struct RongCloudStatusTests {
@@ -24,8 +23,8 @@ import Testing
     }
 
     @Test("The samples of the document run") func samples() async throws {
-        let fixture = try await Fixture.start()
-        let core = try RCCoreClient(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let delegate = Delegate()
         core.addSubscribeEventDelegate(delegate)
         #expect(await core.connect() == (RC_SUCCESS, "ann"))
@@ -55,7 +54,7 @@ import Testing
         #expect(pages.map(\.count) == [2, 1] && Set(pages.joined()) == ["test1", "test2", "test3"])
 
         // Listen to subscription events.
-        let target = try RCCoreClient(try await fixture.configuration(of: "test2"))
+        let target = try RCCoreClient(fixture.configuration(of: "test2"))
         #expect(await target.connect().status == RC_SUCCESS)
         try await fixture.until("the change is told (R11)") { delegate.events.all.contains { $0.userId == "test2" && $0.isOnline } }
         #expect(await target.logout() == RC_SUCCESS)
@@ -70,8 +69,8 @@ import Testing
     }
 
     @Test("Failed users are named in addition to the status") func failedUsers() async throws {
-        let fixture = try await Fixture.start()
-        let core = try RCCoreClient(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let one = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["test1", "ann"], expiry: 60))
         #expect(one.status == RCErrorCode(rawValue: 6017) && one.failedUserIds == ["ann"])
         let all = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["test1"], expiry: 1))
@@ -111,8 +110,8 @@ import Testing
     }
 
     @Test("Any expiry is the node's to refuse", arguments: [-1, .min, .max]) func expiries(seconds: Int) async throws {
-        let fixture = try await Fixture.start()
-        try RCCoreClient.configure(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        try RCCoreClient.configure(fixture.configuration(of: "ann"))
         let core = RCCoreClient.sharedCoreClient()
         let answer = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"], expiry: seconds))
         #expect(answer.status == RCErrorCode(rawValue: 6017) && answer.failedUserIds == ["bob"])

@@ -1,14 +1,12 @@
 import NodeFixture
 import PresenceClient
-import PresenceNode
 import Synchronization
 
-extension Fixture {
+extension ServedCluster {
     /// The configuration with which `user` reaches a node.
-    func configuration(of user: String) async throws -> ClientConfiguration {
-        let mint = try await TokenMint()
+    func configuration(of user: String) -> ClientConfiguration {
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\($0.ports.client)" }) {
-            try await mint.token(user: user)
+            try signedToken(user: user)
         }
         configuration.platform = "ios"
         return configuration

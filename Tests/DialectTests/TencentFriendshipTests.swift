@@ -42,9 +42,9 @@ import Testing
     }
 
     private func manager(
-        of user: String, in fixture: Fixture
+        of user: String, in fixture: ServedCluster
     ) async throws -> (manager: TIMManager, friends: TIMFriendshipManager, listener: TIMMessageListenerImpl) {
-        let manager = TIMManager(try await fixture.configuration(of: user))
+        let manager = TIMManager(fixture.configuration(of: user))
         let listener = TIMMessageListenerImpl()
         let config = {
             var config = TIMUserConfig()
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test("The samples about profiles run: P1–P8, P43, P45") func profiles() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         try await fixture.setPolicy(#"{"rate.chain":false,"profile.customFields":{"Blood":"integer"}}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let other = try await manager(of: "iOS_002", in: fixture)
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test("The samples about requests run: P12–P17, P38, P39, P41, P42") func friends() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         try await fixture.setPolicy(#"{"rate.chain":false}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let abc = try await manager(of: "abc", in: fixture)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test("The samples about the friend list run: P9–P11, P15, P18, P19, P40") func friendList() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         try await fixture.setPolicy(#"{"rate.chain":false,"friends.customFields":{"Since":"integer"}}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let abc = try await manager(of: "abc", in: fixture)
@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test("Requests are read by pages, deleted and marked as read: P20–P28") func requests() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         try await fixture.setPolicy(#"{"rate.chain":false,"profile.defaultAllowType":"confirm"}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         for number in 2...4 {
@@ -260,7 +260,7 @@ import Testing
     }
 
     @Test("Blocklist and groups run: P29–P37") func lists() async throws {
-        let fixture = try await Fixture.start()
+        let fixture = try await ServedCluster.start()
         try await fixture.setPolicy(#"{"rate.chain":false}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         var request = TIMFriendRequest()

@@ -30,8 +30,8 @@ import Testing
     }
 
     @Test("The samples of the document run") func samples() async throws {
-        let fixture = try await Fixture.start()
-        let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let manager = try V2TIMManager(fixture.configuration(of: "ann"))
         let listener = SDKListener(manager)
         manager.addIMSDKListener(listener)
         try await manager.login()
@@ -52,7 +52,7 @@ import Testing
 
         // Subscribing, status change notification, unsubscribing.
         try await manager.subscribeUserStatus(["userid1", "userid2", "userid3"])
-        let other = try V2TIMManager(try await fixture.configuration(of: "userid1"))
+        let other = try V2TIMManager(fixture.configuration(of: "userid1"))
         try await other.login()
         try await other.setSelfStatus(V2TIMUserStatus(customStatus: "on the call"))
         try await fixture.until("the others' listener is told (T31)") {
@@ -72,15 +72,15 @@ import Testing
     }
 
     @Test("No user is logged in after the session was ended elsewhere") func nobodyAfterAKick() async throws {
-        let fixture = try await Fixture.start()
-        try V2TIMManager.configure(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        try V2TIMManager.configure(fixture.configuration(of: "ann"))
         let manager = V2TIMManager.sharedInstance()
         #expect(manager === V2TIMManager.getInstance() && manager.getLoginUser() == nil)
         let listener = SDKListener(manager)
         manager.addIMSDKListener(listener)
         try await manager.login()
         #expect(manager.getLoginUser() == "ann")
-        let other = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        let other = try V2TIMManager(fixture.configuration(of: "ann"))
         try await other.login()
         try await other.client.logout(everywhere: true)
         try await fixture.until("the kick is told") { listener.connections.all.last == "kicked, then nobody is logged in" }
@@ -92,8 +92,8 @@ import Testing
     }
 
     @Test("A call fails as a whole") func wholeCall() async throws {
-        let fixture = try await Fixture.start()
-        let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let manager = try V2TIMManager(fixture.configuration(of: "ann"))
         let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }
         #expect(error?.code == 6017 && error?.desc.hasPrefix("ann: ") == true)
         let bad = await #expect(throws: V2TIMError.self) { try await manager.getUserStatus(["bob", "bad\u{1}", "bad\u{2}"]) }

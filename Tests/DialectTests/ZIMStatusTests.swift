@@ -1,8 +1,7 @@
 import NodeFixture
+import PresenceClient
 import Testing
-
-@testable import PresenceClient
-@testable import ZIMStatus
+import ZIMStatus
 
 /// The samples of `documents/003…`, line by line.
 @Suite(.timeLimit(.minutes(1))) struct ZIMStatusTests {
@@ -22,8 +21,8 @@ import Testing
     }
 
     @Test("The samples of the document run") func samples() async throws {
-        let fixture = try await Fixture.start()
-        let zim = try ZIM(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let zim = try ZIM(fixture.configuration(of: "ann"))
         let handler = Handler()
         zim.setEventHandler(handler)
 
@@ -45,7 +44,7 @@ import Testing
         await #expect(throws: ZIMError.self) {
             try await zim.subscribeUsersStatus(["userIdA"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 43_201))
         }
-        let other = try ZIM(try await fixture.configuration(of: "userIdA"))
+        let other = try ZIM(fixture.configuration(of: "userIdA"))
         try await other.login()
         try await other.updateUserCustomStatus("away")
         try await fixture.until("the change is told (Z14)") { handler.newest("userIdA")?.customStatus == "away" }
@@ -66,7 +65,7 @@ import Testing
 
         // Unsubscribe; the platforms of a second device (Z21); the connection's states (Z23).
         #expect(try await zim.unsubscribeUsersStatus(["userIdA", "userIdB"]) == [])
-        var second = try await fixture.configuration(of: "ann")
+        var second = fixture.configuration(of: "ann")
         second.platform = "windows"
         let desk = try ZIM(second)
         try await desk.login()
@@ -82,8 +81,8 @@ import Testing
 
     @Test("The node decides about every duration, and its error is given in minutes", arguments: [Int.min, -1, 0, 43_201, .max])
     func durations(minutes: Int) async throws {
-        let fixture = try await Fixture.start()
-        let zim = try ZIM.create(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let zim = try ZIM.create(fixture.configuration(of: "ann"))
         let error = await #expect(throws: ZIMError.self) {
             try await zim.subscribeUsersStatus(["bob"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: minutes))
         }
@@ -100,8 +99,8 @@ import Testing
     }
 
     @Test("Z16 The names of the document's samples are there, on the shared instance") func namesOfTheSamples() async throws {
-        let fixture = try await Fixture.start()
-        let zim = try ZIM.create(try await fixture.configuration(of: "ann"))
+        let fixture = try await ServedCluster.start()
+        let zim = try ZIM.create(fixture.configuration(of: "ann"))
         #expect(ZIM.getInstance() === zim)
         try await zim.login()
         _ = try await zim.subscribeUsersStatus(["userIdA"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60))

@@ -31,7 +31,7 @@ package final class ChangeSignal: Sendable {
             let count = state.withLock { $0.changesCount }
             if try condition() { return }
             try Task.checkCancellation()
-            if ContinuousClock.now >= deadline { throw Fixture.HTTPFailure(description: "never: \(claim())") }
+            if ContinuousClock.now >= deadline { throw TestFailure("never: \(claim())") }
             await change(after: count)
         }
     }

@@ -1,7 +1,6 @@
 import Glibc
 import NIOCore
 import NIOPosix
-import PresenceWire
 
 /// Two sockets and what is on its way between them; touched on the client channel's loop only.
 final class FaultyConnection: @unchecked Sendable {
@@ -43,7 +42,7 @@ final class FaultyConnection: @unchecked Sendable {
     private let network: FaultyNetwork
     private let client: any Channel
     private var node: (any Channel)?
-    private var random: SplitMix64
+    private var random: SeededGenerator
     private var toNode = Direction()
     private var toClient = Direction()
     private var stallEnd: NIODeadline?
@@ -54,7 +53,7 @@ final class FaultyConnection: @unchecked Sendable {
         self.network = network
         self.client = client
         self.fate = fate
-        random = SplitMix64(seed: seed)
+        random = SeededGenerator(seed: seed)
     }
 
     // MARK: Its life

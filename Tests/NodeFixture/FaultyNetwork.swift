@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import PresenceWire
 import Synchronization
 
 /// The faults of one connection.
@@ -31,7 +30,7 @@ package struct ConnectionFate: Sendable {
     package init(end: End = .never) { self.end = end }
 
     /// Draws a fate. Half a minute is the longest that any connection lasts: otherwise each client would have found a sound one soon.
-    init(using random: inout SplitMix64) {
+    init(using random: inout SeededGenerator) {
         latency = .milliseconds(random.next(in: 0...40))
         jitter = .milliseconds(random.next(in: 0...40))
         if random.next(in: 0...9) < 3 { bytesPerSecond = Int(random.next(in: 4_096...65_536)) }
@@ -46,10 +45,6 @@ package struct ConnectionFate: Sendable {
         default: end = .reset(after: .milliseconds(random.next(in: 5_000...30_000)))
         }
     }
-}
-
-package extension SplitMix64 {
-    mutating func next(in range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &self) }
 }
 
 /// A network between clients and one node, on a port of loopback, that does to each connection what its fate says.
@@ -89,7 +84,7 @@ package final class FaultyNetwork: Sendable {
     /// Fates drawn from a seed: that of a connection depends on the seed and its number only.
     package convenience init(to target: Int, seed: UInt64) async throws {
         try await self.init(to: target) { number in
-            var random = SplitMix64(seed: seed &* 1_000_003 &+ UInt64(number))
+            var random = SeededGenerator(seed: seed &* 1_000_003 &+ UInt64(number))
             return ConnectionFate(using: &random)
         }
     }

@@ -126,7 +126,7 @@ final class BadNetworkRun: Sendable {
         let response = try await HTTPExchange.send(
             .post, host: "127.0.0.1", port: port, path: path, headers: [("authorization", "Bearer \(admin)")], body: body,
             on: MultiThreadedEventLoopGroup.singleton.next())
-        guard response.status == 200 else { throw Fixture.HTTPFailure(description: response.text) }
+        guard response.status == 200 else { throw TestFailure(response.text) }
         return try JSONReader.read(response.body)
     }
 

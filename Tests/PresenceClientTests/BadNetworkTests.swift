@@ -1,4 +1,5 @@
 import Foundation
+import InProcessFixture
 import NodeFixture
 import PresenceNode
 import Testing

@@ -64,7 +64,7 @@ actor BadNetworkUser {
     nonisolated let direct: PresenceClient
     nonisolated let listener: Listener
     private let others: [String]
-    private var random: SplitMix64
+    private var random: SeededGenerator
     private var text = Promise()
     private var event = Promise()
     /// True and false: acknowledged; nil: not known.
@@ -78,7 +78,7 @@ actor BadNetworkUser {
     init(_ name: String, among names: [String], _ configuration: ClientConfiguration, direct: ClientConfiguration, seed: UInt64) throws {
         self.name = name
         others = names.filter { $0 != name }
-        random = SplitMix64(seed: seed)
+        random = SeededGenerator(seed: seed)
         client = try PresenceClient(configuration)
         self.direct = try PresenceClient(direct)
         listener = Listener(own: name)

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import NodeFixture
 import Synchronization
 
@@ -48,32 +47,8 @@ struct Least: RandomNumberGenerator, Sendable {
     mutating func next() -> UInt64 { 1 << 32 }
 }
 
-/// A node in a process of its own, which can be killed.
-struct NodeProcess {
-    /// A port that no other run of these tests takes; the two after it are free, too.
-    static let portOfThisRun = 20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 4_000 * 3
-
-    private let process = Process()
-
-    init(joining fixture: Fixture) throws {
-        // Beside the tests' own binary.
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "rollcall")
-        let port = Self.portOfThisRun
-        process.arguments = [
-            "serve", "--dev", "--node-id", "process", "--data-dir", "\(fixture.directory)/process", "--listen", "127.0.0.1:\(port)",
-            "--cluster-listen", "127.0.0.1:\(port + 1)", "--ops-listen", "127.0.0.1:\(port + 2)", "--join",
-            "127.0.0.1:\(fixture.nodes[0].ports.cluster)",
-        ]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-    }
-
-    /// SIGKILL: no goodbye.
-    func kill() {
-        if process.isRunning { Glibc.kill(process.processIdentifier, SIGKILL) }
-    }
-}
+/// A port that no other run of these tests takes, for a node that comes back with its address.
+let portOfThisRun = 20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 4_000 * 3
 
 /// A certificate for 127.0.0.1 that is its own authority.
 struct SelfSignedCertificate {
@@ -91,7 +66,7 @@ struct SelfSignedCertificate {
                 "/CN=localhost",
                 "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", keyPath, "-out", path,
             ])
-        guard made.status == 0 else { throw Fixture.HTTPFailure(description: made.output) }
+        guard made.status == 0 else { throw TestFailure(made.output) }
         pem = try String(contentsOfFile: path, encoding: .utf8)
     }
 }

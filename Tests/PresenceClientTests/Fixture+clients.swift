@@ -1,4 +1,4 @@
-import NodeFixture
+import InProcessFixture
 import PresenceNode
 
 @testable import PresenceClient

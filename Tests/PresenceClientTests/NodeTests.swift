@@ -1,4 +1,4 @@
-import NodeFixture
+import InProcessFixture
 import PresenceNode
 import PresenceWire
 import Testing

@@ -1,4 +1,5 @@
 import Foundation
+import InProcessFixture
 import NodeFixture
 import PresenceNode
 import PresenceWire
@@ -56,20 +57,20 @@ import Testing
 
     @Test("A client of a killed process resumes at another node") func killedProcess() async throws {
         let fixture = try await Fixture.start(nodes: 2)
-        let process = try NodeProcess(joining: fixture)
-        defer { process.kill() }
+        let join = ["--join", "127.0.0.1:\(fixture.nodes[0].ports.cluster)"]
+        let process = try await ServedNode.serving(["--dev"] + join, named: "process", in: fixture.folder)
         try await fixture.until("the process is a member") {
             try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 3\n")
         }
         let users = (0..<12).map { "u\($0)" }
         let ann = try await fixture.client("ann") { configuration in
-            configuration.addresses.insert("http://127.0.0.1:\(NodeProcess.portOfThisRun)", at: 0)
+            configuration.addresses.insert("http://127.0.0.1:\(process.ports.client)", at: 0)
             configuration.random = Least()
         }
         #expect(try await ann.login().node == "process")
         try await ann.subscribeUserStatus(users)
         let states = ann.connectionChanges
-        process.kill()
+        process.signal(SIGKILL)
         for await change in states where change.state == .connected { break }
         for user in users {
             try await fixture.until("the owner of \(user) is there") {
@@ -160,7 +161,7 @@ import Testing
     }
 
     @Test("A client finds a single node again after its restart") func loneNode() async throws {
-        let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = NodeProcess.portOfThisRun }
+        let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = portOfThisRun }
         var fixture = try await Fixture.start(configure)
         let ann = try await fixture.client("ann")
         try await ann.login()

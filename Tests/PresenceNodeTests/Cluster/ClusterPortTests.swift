@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTP2
+import InProcessFixture
 import Logging
 import NIOCore
 import NIOPosix
@@ -365,61 +366,6 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
     }
 }
 
-/// A connection that sends bytes, and reads some if it is asked to.
-final class RawConnection {
-    private let descriptor: Int32
-
-    /// - Parameter own: the address of this machine that it comes from.
-    init(port: Int, from own: String = "127.0.0.1") throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var origin = sockaddr_in()
-        origin.sin_family = sa_family_t(AF_INET)
-        origin.sin_addr.s_addr = inet_addr(own)
-        let bound = withUnsafePointer(to: &origin) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
-        guard bound == 0 else { throw Fixture.HTTPFailure(description: "bind: \(errno)") }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let status = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
-        // A reset may come before connect returns.
-        guard status == 0 || errno == ECONNRESET else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
-    }
-
-    /// Waits for a text, on a thread of its own: the pool that tests run on has a thread a core. Fails after half a minute of silence.
-    func receive(until text: String) async throws {
-        try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
-            Thread.detachNewThread { [descriptor] in
-                var silence = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                var received: [UInt8] = []
-                var bytes = [UInt8](repeating: 0, count: 1 << 18)
-                while !String(decoding: received, as: UTF8.self).contains(text) {
-                    let count = poll(&silence, 1, 30_000) > 0 ? recv(descriptor, &bytes, bytes.count, 0) : 0
-                    guard count > 0 else { return done.resume(throwing: Fixture.HTTPFailure(description: "never received: \(text)")) }
-                    received += bytes.prefix(count)
-                }
-                done.resume()
-            }
-        }
-    }
-
-    /// Content that the other side does not read any more, because it has closed, is dropped.
-    func send(_ bytes: [UInt8]) {
-        var sent = 0
-        while sent < bytes.count {
-            let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            if count <= 0 { return }
-            sent += count
-        }
-    }
-
-    func close() { _ = Glibc.close(descriptor) }
-}
-
 /// A port that takes callers and never answers them; it refuses them once it is closed.
 private final class RawListener {
     private let descriptor: Int32
@@ -436,7 +382,7 @@ private final class RawListener {
                 bind(descriptor, $0, size) + listen(descriptor, 8) + getsockname(descriptor, $0, &size)
             }
         }
-        guard status == 0 else { throw Fixture.HTTPFailure(description: "listen: \(errno)") }
+        guard status == 0 else { throw TestFailure("listen: \(errno)") }
         port = Int(address.sin_port.bigEndian)
     }
 

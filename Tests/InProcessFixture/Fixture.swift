@@ -1,7 +1,7 @@
-import Foundation
 import HTTP2
 import Logging
 import NIOPosix
+import NodeFixture
 import PresenceNode
 import PresenceWire
 
@@ -44,7 +44,7 @@ package struct Fixture: Sendable {
     package func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         while !(try await condition()) {
-            if ContinuousClock.now > deadline { throw HTTPFailure(description: "never: \(claim)") }
+            if ContinuousClock.now > deadline { throw TestFailure("never: \(claim)") }
             try await turn()
         }
     }
@@ -58,12 +58,6 @@ package struct Fixture: Sendable {
         _ = try await nodes.last?.metricsText()
     }
 
-    package struct HTTPFailure: Error, CustomStringConvertible {
-        package let description: String
-
-        package init(description: String) { self.description = description }
-    }
-
     /// Changes settings of the policy of app `default`, as an operator does.
     package func setPolicy(_ settings: String) async throws {
         let token = try await TokenMint().token(user: "operator", isAdmin: true)
@@ -71,7 +65,7 @@ package struct Fixture: Sendable {
             .post, host: "127.0.0.1", port: nodes[0].ports.ops, path: "/admin/v1/setAppPolicy",
             headers: [("authorization", "Bearer \(token)")], body: #"{"settings":\#(settings)}"#,
             on: MultiThreadedEventLoopGroup.singleton.next())
-        guard response.status == 200 else { throw HTTPFailure(description: response.text) }
+        guard response.status == 200 else { throw TestFailure(response.text) }
     }
 
     /// Calls an operation as `user`.
@@ -96,41 +90,6 @@ package struct Fixture: Sendable {
             host: "127.0.0.1", port: nodes[node].ports.client, path: "/v1/events?\(query)",
             headers: [("authorization", "Bearer \(try await TokenMint().token(user: user))")],
             on: MultiThreadedEventLoopGroup.singleton.next())
-    }
-}
-
-/// A folder of a test, removed when nothing holds it any more.
-package final class TemporaryFolder: Sendable {
-    package let path = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
-
-    package init() {
-        do { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) } catch {
-            preconditionFailure("no folder for a test: \(error)")
-        }
-    }
-
-    deinit {
-        do { try FileManager.default.removeItem(atPath: path) } catch { return }  // The test removed it.
-    }
-}
-
-/// Runs a program and returns what it prints. It waits on a thread of its own: the pool that tests run on has a thread a core,
-/// and a node in this process needs it to answer.
-package func run(_ program: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
-    try await withCheckedThrowingContinuation { done in
-        Thread.detachNewThread {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = [program] + arguments
-            let pipe = Pipe()
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = pipe
-            process.standardError = pipe
-            do { try process.run() } catch { return done.resume(throwing: error) }
-            let output = pipe.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            done.resume(returning: (process.terminationStatus, String(decoding: output, as: UTF8.self)))
-        }
     }
 }
 

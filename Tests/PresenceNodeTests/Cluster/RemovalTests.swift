@@ -1,3 +1,4 @@
+import InProcessFixture
 import NodeFixture
 import PresenceNode
 import PresenceWire

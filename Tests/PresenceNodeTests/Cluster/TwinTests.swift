@@ -1,6 +1,7 @@
 import Foundation
 import HTTP2
 import NIOPosix
+import InProcessFixture
 import NodeFixture
 import PresenceWire
 import Testing
@@ -51,7 +52,7 @@ import Testing
     @Test("A superseded process ends with 69, also if a signal asks it to end") func signalWhileSuperseded() async throws {
         let fixture = try await Fixture.start()
         let node = try await ServedNode.serving(["--join", "127.0.0.1:\(fixture.nodes[0].ports.cluster)"])
-        try await replace("n", at: try node.port("cluster"), in: fixture.nodes[0])
+        try await replace("n", at: node.ports.cluster, in: fixture.nodes[0])
         try await node.until("it is superseded") { node.log.contains("superseded: another process has this node's ID") }
         node.signal(SIGTERM)
         #expect(try await node.ended() == ExitCode.unavailable)

@@ -1,0 +1,55 @@
+import NodeFixture
+
+/// Logs in by hand and then says nothing more, not even the answer to a PING.
+final class SilentClient {
+    private let connection: RawConnection
+
+    /// Over HTTP/2.
+    ///
+    /// - Parameters:
+    ///   - paths: of the streams that it opens.
+    ///   - isReset: each is reset as soon as it is open.
+    convenience init(port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false) throws {
+        var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+        for (number, path) in paths.enumerated() {
+            var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
+            for (name, value) in [(":path", path), (":authority", "x"), ("authorization", "Bearer \(token)")] {
+                block.append(0)
+                block += Self.string(name) + Self.string(value)
+            }
+            let length = block.count
+            let stream = 2 * number + 1
+            bytes += [
+                UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, UInt8(stream >> 8), UInt8(stream & 255),
+            ]
+            bytes += block
+            if isReset { bytes += [0, 0, 4, 3, 0, 0, 0, UInt8(stream >> 8), UInt8(stream & 255), 0, 0, 0, 8] }
+        }
+        try self.init(port: port, sending: bytes)
+    }
+
+    /// Over HTTP/1.1.
+    convenience init(port: Int, tokenOverHTTP1 token: String) throws {
+        try self.init(port: port, sending: Array("GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n".utf8))
+    }
+
+    private init(port: Int, sending bytes: [UInt8]) throws {
+        connection = try RawConnection(port: port)
+        connection.send(bytes)
+    }
+
+    /// A string literal of HPACK (RFC 7541 §5.2), not Huffman-coded.
+    private static func string(_ text: String) -> [UInt8] {
+        var count = text.utf8.count
+        guard count >= 127 else { return [UInt8(count)] + Array(text.utf8) }
+        var length: [UInt8] = [127]
+        count -= 127
+        while count >= 128 {
+            length.append(UInt8(count & 127 | 128))
+            count >>= 7
+        }
+        return length + [UInt8(count)] + Array(text.utf8)
+    }
+
+    func close() { connection.close() }
+}
