@@ -7,7 +7,7 @@ func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(30)
     while !(try await condition()) {
         try Task.checkCancellation()
-        if ContinuousClock.now > deadline { throw Fixture.HTTPFailure(description: "never: \(claim)") }
+        if ContinuousClock.now > deadline { throw TestFailure("never: \(claim)") }
         try await pauseBetweenChecks()
     }
 }
