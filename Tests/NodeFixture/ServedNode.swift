@@ -183,14 +183,20 @@ package final class ServedNode: @unchecked Sendable {
 
     /// Ends the shell that watches the node.
     private func release() {
-        let isFirst = isReleased.withLock { isReleased in
-            defer { isReleased = true }
-            return !isReleased
-        }
-        guard isFirst else { return }
+        guard takeLifeline() else { return }
         // No signal, if the shell has ended as well.
         _ = Array("ended\n".utf8).withUnsafeBytes { send(lifeline.fileDescriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         do { try lifeline.close() } catch { return }  // It is closed.
+    }
+
+    /// Closes the tests' end of the pipe without a line, as the kernel does when the tests are killed.
+    package func cutLifeline() throws { if takeLifeline() { try lifeline.close() } }
+
+    private func takeLifeline() -> Bool {
+        isReleased.withLock { isReleased in
+            defer { isReleased = true }
+            return !isReleased
+        }
     }
 
     // MARK: Waiting and asking
