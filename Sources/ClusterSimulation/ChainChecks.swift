@@ -25,7 +25,9 @@ enum ChainChecks {
     /// Records that a call is about to be made.
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
         switch call {
-        case .chain(let chainCall): cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
+        case .chain(let chainCall):
+            cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
+            forgetShown(chainCall, by: user, &cluster)
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
         case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &cluster)
         default: break
@@ -43,6 +45,7 @@ enum ChainChecks {
         switch (call.call, answer) {
         case (.chain(let chainCall), .chained(let outcomes)):
             for outcome in outcomes { cluster.counts.chain.note(outcome.code) }
+            forgetShown(chainCall, by: call.user, &cluster)
             let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)
             let problem = cluster.truth.chain.answered(
                 outcomes, to: chainCall, by: call.user, askedAt: call.at, allowed: .init(byApp: allowed(cluster), byUser: byUser),
@@ -56,6 +59,14 @@ enum ChainChecks {
             cluster.counts.chain.listsRead += 1
             cluster.truth.chain.lists[call.user].read(json, to: query)
         default: break
+        }
+    }
+
+    /// Forgets what the users of a call were shown of each other: a friendship may begin, or end.
+    private static func forgetShown(_ call: ChainCall, by user: Int, _ cluster: inout SimulatedCluster) {
+        for other in call.pairDecisions.compactMap({ cluster.userIndex($0.other.id) }) {
+            cluster.truth.oracles[user].forgetShown(to: other)
+            cluster.truth.oracles[other].forgetShown(to: user)
         }
     }
 

@@ -144,11 +144,15 @@ struct ChainOracle {
         }
     }
 
+    /// Whether a user may be on another user's friend list now, or may have been since a moment.
+    func mayBeFriend(_ friend: Int, of user: Int, since moment: Nanoseconds) -> Bool {
+        pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
+    }
+
     /// The most friends that a user can have had since a moment, open calls included.
     private func friendsMost(of user: Int, besides other: Int, since moment: Nanoseconds) -> Int {
         (0..<usersCount).count { friend in
-            friend != user && friend != other
-                && pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
+            friend != user && friend != other && mayBeFriend(friend, of: user, since: moment)
         }
     }
 

@@ -45,6 +45,7 @@ extension SimulatedCluster {
         let expected = truth.subscriptions[user]
         guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
+        guard !truth.chain.mayBeFriend(target, of: user, since: changedAt - .milliseconds(2_000)) else { return }
         if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
             violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }
@@ -155,10 +156,11 @@ extension SimulatedCluster {
         }
     }
 
-    /// The users that a user follows by its owner's list, and the user itself.
+    /// The users that a user follows by its owner's list, the friends of whom it is told, and the user itself.
     func followed(by user: Int) -> [Int] {
         guard let owner = owner(of: user) else { return [] }
-        return nodes[owner].kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
+        let listed = nodes[owner].kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) }
+        return Set(listed + VisibilityChecks.followed(by: user, self)).sorted() + [user]
     }
 
     private mutating func checkView(_ client: Int, _ target: Int) {
@@ -245,7 +247,7 @@ extension SimulatedCluster {
             checkCustomStatus(user, record)
             checkEnd(user, record)
             checkAcknowledged(user, record)
-            checkRule(user, record)
+            VisibilityChecks.check(user, record, self)
             checkEvents(user, record, owner: owner)
             checkContents(of: rest.kept.map { $0[index].record })
             checkSubscriptions(user, subscriptions, owner: owner)
@@ -435,7 +437,7 @@ extension SimulatedCluster {
         }
         for node in hosts where rest.replicaSet[index].contains(nodes[node].id) {
             let kept = rest.kept[node][index]
-            if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy {
+            if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || !kept.record.hasRule(of: right.record) {
                 violate(
                     .replicasAgree,
                     "\(nodes[node].id) keeps \(kept.record.words), \(kept.subscriptions.count) subscriptions, of user-\(user), its owner \(nodes[owner].id) \(right.record.words), \(right.subscriptions.count)"

@@ -26,7 +26,7 @@ extension SimulatedCluster {
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
             let change = Visibility.Change(
-                mode: mode, isInvisible: isInvisible, listed: listed.map(userID), friends: [], blocked: blocked.map(userID))
+                mode: mode, isInvisible: isInvisible, listed: listed.map(userID), blocked: blocked.map(userID))
             call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
             if isFullAndAlone(node) { return }

@@ -100,7 +100,7 @@ extension WireWriter {
             self.remnant(remnant)
             text(visibility.mode.rawValue)
             tag(visibility.isInvisible ? 1 : 0)
-            for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }
+            for list in [visibility.listed, visibility.friends ?? [], visibility.blocked] { users(list) }
         case .explained(let explanations):
             tag(9)
             list(explanations) { writer, explanation in

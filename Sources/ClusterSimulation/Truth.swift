@@ -164,6 +164,11 @@ struct Truth {
         if let index { expectedStatuses[user].remove(at: index) }
     }
 
+    /// Whether a user may follow a target that it has followed before: by a subscription, or as a friend.
+    func mayFollowAgain(_ user: Int, _ target: Int, at now: Nanoseconds) -> Bool {
+        subscriptions[user].mayHaveRemoved(at: now) || (chain.isUsed && chain.mayBeFriend(target, of: user, since: 0))
+    }
+
     /// The newest acknowledged custom status.
     func newestAcknowledged(_ user: Int) -> ExpectedStatus? {
         newestAcknowledged(user, before: .max)

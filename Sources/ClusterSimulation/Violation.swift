@@ -66,6 +66,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case chainMatches
         /// No friend comes back without an addition or an approval that is newer than the deletion.
         case deletedStaysDeleted
+        /// At rest a user who is visible to friends is visible to exactly the friend list.
+        case friendsAreSeen
         /// Nobody has more friends and open requests than `friends.max`.
         case friendsAreExact
         /// A client that applies the changes since any list that it had holds the owner's list.

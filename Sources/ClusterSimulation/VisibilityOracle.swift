@@ -48,6 +48,9 @@ struct VisibilityOracle {
         if askedAt == self.askedAt { (self.rule, since) = (rule, until) }
     }
 
+    /// Records that a viewer may have seen the user since the viewer was last shown a hidden view.
+    mutating func forgetShown(to viewer: Int) { (shown[viewer], ended[viewer]) = (nil, nil) }
+
     /// Records that the acknowledged visibility may be lost.
     mutating func doubt() { if hasHidden { (rule, shown, ended) = (nil, [:], [:]) } }
 
@@ -96,8 +99,11 @@ extension SimulatedCluster {
 
     private mutating func checkVisibility(of status: JSONValue, by viewer: Int, askedAt: Nanoseconds) {
         guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.oracles[user].rule,
-            askedAt >= truth.oracles[user].since, !rule.lets(userID(viewer))
+            askedAt >= truth.oracles[user].since
         else { return }
+        guard !VisibilityChecks.mayBeSeen(user, by: viewer, rule, since: askedAt, self) else {
+            return truth.oracles[user].forgetShown(to: viewer)
+        }
         if options.hasCutOffNode {
             guard status["statusType"]?.text == "ONLINE", !MachineFaults.isOnCutOffNode(user, self) else { return }
             return violate(
@@ -143,13 +149,6 @@ extension SimulatedCluster {
         let isThere = { (node: SimulatedNode) in node.isUp && (node.startedAt < second || time - node.startedAt > second) }
         let newest = { (wanted: Bool) in nodes.filter { isThere($0) == wanted }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
         return newest(false) > newest(true)
-    }
-
-    /// Checks that the owner knows the visibility when the cluster is at rest.
-    mutating func checkRule(_ user: Int, _ record: Record) {
-        guard let rule = truth.oracles[user].rule, !truth.oracles[user].isBusy, !options.faults.contains(.clocks) else { return }
-        let known = record.privacy?.visibility ?? Visibility()
-        if known != rule { violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)") }
     }
 }
 

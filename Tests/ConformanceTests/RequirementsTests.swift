@@ -9,16 +9,7 @@ import Testing
     /// Those without a test here, and why. A test that proves one elsewhere is named as `Suite.function()`.
     static let reasons: [String: String] = [
         "T6":
-            "400 s; proved with 2 s by `ClusterTests.silentClient()`, and 400 s as the default by `ClusterTests.firstEvent()`",
-        "T27": "not built yet: friends come with the relationship chain; a subscription counts the same, whoever is followed",
-        "T28":
-            "not built yet: friends come with the relationship chain; what it will switch on is proved by `FriendsTests.withoutSubscription()`",
-        "T29":
-            "not built yet: friends come with the relationship chain; the switch is proved by `FriendsTests.switchChanges()`",
-        "T30":
-            "not built yet: friends come with the relationship chain; following one of them is proved by `FriendsTests.friendsOnly()`",
-        "N23":
-            "friends come with the relationship chain; what its friendships show is proved by `FriendsTests.switchOff()`",
+            "400 s; proved with 2 s by `ClusterTests.silentClient()`, and 400 s as the default by `ClusterTests.firstEvent()`"
     ]
 
     /// The IDs in the display names of this target's tests.

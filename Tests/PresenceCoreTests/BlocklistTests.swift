@@ -169,8 +169,6 @@ import Testing
         cluster.advance(.milliseconds(50))
         #expect(try reasons().contains("\(ann) is visible to friends, and \(ben) is not in the friend list"))
         add(ben, by: ann)
-        cluster.call(.setVisibility(Visibility.Change(friends: [user(ben)])), by: ann, on: 0)
-        cluster.advance(.milliseconds(50))
         let since = try Friend(cluster.processes[0].node.owner.liveRows(.friend, of: user(ann))[0]).addTime
         #expect(try reasons().contains("\(ann) is visible to friends, and \(ben) is in the friend list since \(since)"))
     }

@@ -3,13 +3,31 @@ import Testing
 
 @testable import PresenceCore
 
-/// T28–T31: the relationship chain's friends of a user, and their changes that the user receives.
+/// T28–T31, R3: the friends of a user by the calls of the relationship chain, and their changes that the user receives.
 @Suite struct FriendsTests {
-    var cluster = TestCluster(nodes: 3)
+    var cluster: TestCluster
+
+    init() {
+        var settings = CoreSettings()
+        settings.policy.chain.rate = nil
+        cluster = TestCluster(nodes: 3, settings: settings)
+    }
+
+    private mutating func decide(_ call: ChainCall, by user: String) {
+        cluster.call(.chain(call), by: user, on: 2)
+        cluster.advance(.milliseconds(50))
+        guard case .chained(let outcomes) = cluster.lastAnswer(on: 2), outcomes.allSatisfy({ $0.code == .done }) else {
+            Issue.record("\(call) of \(user) is answered \(String(describing: cluster.lastAnswer(on: 2)))")
+            return
+        }
+    }
 
     private mutating func befriend(_ user: String, _ friends: [String]) {
-        cluster.call(.setVisibility(.init(friends: friends.map { UserID(app: "default", id: $0) })), by: user, on: 2)
-        cluster.advance(.milliseconds(50))
+        for friend in friends { decide(.add(PresenceCoreTests.user(friend), SentRequest(addTime: 0), isTwoWay: true), by: user) }
+    }
+
+    private mutating func unfriend(_ user: String, _ friends: [String]) {
+        decide(.delete(friends.map { PresenceCoreTests.user($0) }, isTwoWay: true), by: user)
     }
 
     private mutating func set(_ settings: String) {
@@ -86,7 +104,7 @@ import Testing
         #expect(list(of: "bob") == ["ann 3", "carl 1"])
         cluster.setStatus("ann", "seen", on: 0)
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("seen"))
-        befriend("bob", [])
+        unfriend("bob", ["ann", "carl"])
         #expect(list(of: "bob") == ["carl 1"])
         cluster.setStatus("ann", "unseen", on: 0)
         cluster.setStatus("carl", "seen", on: 2)
@@ -141,7 +159,7 @@ import Testing
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         befriend("bob", ["ann"])
-        befriend("bob", [])
+        unfriend("ann", ["bob"])
         let told = cluster.clients[bob].events.count
         cluster.setStatus("ann", "busy", on: 0)
         #expect(cluster.clients[bob].events.count == told)
@@ -184,21 +202,58 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    /// One side of a split has raised the versions of the hidden views. The other side's list wins: it has a subscription and a newer rule.
-    @Test("Raised hidden views do not make a subscription list newer") mutating func raisedHiddenViews() throws {
-        cluster.login("bob", on: 1)
-        befriend("bob", ["ann"])
-        let owner = cluster.ownerIndex(of: "bob")
-        let bob = UserID(app: "default", id: "bob")
-        let before = cluster.processes[owner].node.owner.list(of: bob)
-        #expect(before.added.map(\.target.id.description) == ["ann"])
-        var privacy = try #require(cluster.processes[owner].node.owner.kept(bob).record.privacy)
+    @Test("A client that resumes is sent a friend that was added before, and whose session it has not followed") mutating func resumed() {
+        cluster.login("ann", on: 0, customStatus: "here")
+        let bob = cluster.login("bob", on: 1)
         cluster.advance(.seconds(1))
-        privacy.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
-        cluster.processes[owner].node.machines.onReplicate([Row(privacy, of: bob)], ticket: 0, from: 1, at: cluster.now)
-        #expect(cluster.processes[owner].node.owner.kept(bob).record.privacy?.version ?? .zero >= privacy.version)
-        #expect(cluster.processes[owner].node.owner.list(of: bob).version == before.version)
-        befriend("bob", ["ann", "eve"])
-        #expect(cluster.processes[owner].node.owner.list(of: bob).version > before.version)
+        cluster.setStatus("bob", "latest", on: 1)
+        let position = cluster.clients[bob].lastEventID
+        cluster.lose(bob)
+        cluster.advance(.seconds(1))
+        befriend("bob", ["ann"])
+        cluster.advance(.seconds(60))
+        let again = cluster.login("bob", on: 2, resumeFrom: position)
+        #expect(cluster.clients[again].view["ann"]?["customStatus"] == .string("here"))
+        cluster.setStatus("ann", "busy", on: 0)
+        #expect(cluster.clients[again].view["ann"]?["customStatus"] == .string("busy"))
+    }
+
+    /// The rows of the friendship wait for a disk, while positions go on.
+    @Test("A client whose session ends before the friend's status was sent receives the status when it resumes")
+    mutating func lostBeforePublication() {
+        cluster.login("ann", on: 0, customStatus: "here")
+        let bob = cluster.login("bob", on: 1)
+        let owner = cluster.ownerIndex(of: "bob")
+        cluster.heldDisks = [0, 1, 2]
+        cluster.call(.chain(.add(user("ann"), SentRequest(addTime: 0), isTwoWay: true)), by: "bob", on: 2)
+        cluster.advance(.seconds(1))
+        cluster.setStatus("bob", "latest", on: 1)
+        let position = cluster.clients[bob].lastEventID
+        #expect(cluster.clients[bob].view["ann"] == nil && position > 0 && owner >= 0)
+        cluster.lose(bob)
+        cluster.heldDisks = []
+        cluster.advance(.seconds(3))
+        let again = cluster.login("bob", on: 2, resumeFrom: position)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.clients[again].view["ann"]?["customStatus"] == .string("here"))
+    }
+
+    @Test("All 10,000 friends of a user are in the list that the gateways receive, and each change costs one push")
+    mutating func tenThousand() throws {
+        set(#"{"rate.chain":false,"friends.max":10000}"#)
+        let bob = cluster.login("bob", on: 1)
+        cluster.login("friend-4999", on: 0)
+        for start in stride(from: 0, to: 10_000, by: 100) {
+            let friends = (start..<start + 100).map { FriendImport(user: user("friend-\($0)")) }
+            cluster.call(.friendCall(.importFriends(friends)), by: "bob", on: 2)
+        }
+        cluster.advance(.seconds(1))
+        #expect(cluster.clients[bob].view["friend-4999"]?["statusType"] == .string("ONLINE"))
+        let whole = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.list(of: user("bob"))
+        #expect(whole.added.count == 10_000 && whole.profiles.isEmpty)
+        let told = cluster.clients[bob].events.count
+        cluster.setStatus("friend-4999", "busy", on: 0)
+        #expect(cluster.clients[bob].view["friend-4999"]?["customStatus"] == .string("busy"))
+        #expect(cluster.clients[bob].events.count == told + 1)
     }
 }

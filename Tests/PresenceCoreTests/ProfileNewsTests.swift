@@ -72,8 +72,6 @@ import Testing
 
     @Test("With the switch for statuses on, friends are told both") mutating func autoNotify() {
         set(#"{"friends.autoNotify":true}"#)
-        cluster.call(.setVisibility(.init(friends: [user(ann)])), by: ben, on: 2)
-        cluster.advance(.milliseconds(100))
         setNick("Ann", of: ann)
         cluster.setStatus(ann, "here", on: 0)
         #expect(told(benPhone) == [newest(of: ann)])

@@ -10,8 +10,8 @@ import Testing
         var record = Record(blank: UserID(app: "default", id: id))
         record.version = Version(milliseconds: version.milliseconds, counter: UInt16(changes), node: 7)
         record.statusType = .online
-        let rule = Visibility().changed(
-            by: .init(mode: .friends, friends: (0..<friends).map { UserID(app: "default", id: "friend-\($0)") }))
+        var rule = Visibility().changed(by: .init(mode: .friends))
+        rule.friends = (0..<friends).map { UserID(app: "default", id: "friend-\($0)") }.sorted()
         record.privacy = Privacy().changed(to: rule, writtenAt: version, hiddenView: Record(blank: record.user), at: version)
         return record
     }

@@ -34,8 +34,19 @@ import Testing
         hiding.privacy = privacy
         return hiding
     }()
+    static let forFriends: Record = {
+        var rule = Visibility().changed(by: .init(mode: .friends))
+        rule.friends = ["bob", "cid"].map { UserID(app: "default", id: $0) }
+        var forFriends = record
+        forFriends.privacy = Privacy().changed(to: rule, writtenAt: version, hiddenView: record, at: version)
+        return forFriends
+    }()
     static var news: ListUpdate {
-        var listUpdate = ListUpdate(user: ann, version: version, isWhole: false, added: [], removed: [ann])
+        let added: [ListUpdate.Followed] = [
+            .init(target: ann, delivered: .version(version), since: 4, subscribeType: 3, expiresAt: 9),
+            .init(friend: UserID(app: "default", id: "bob"), since: 5), .init(friend: UserID(app: "default", id: "cid"), since: 6),
+        ]
+        var listUpdate = ListUpdate(user: ann, version: version, isWhole: false, added: added, removed: [ann])
         listUpdate.unfollowed = [.init(target: ann, subscribeType: 3)]
         (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete, listUpdate.originSession, listUpdate.listHash) = (
             true, true, true, .session(session), .max
@@ -83,6 +94,7 @@ import Testing
         .request(Request(id: 5, user: ann, operation: .records([ann], for: ann))),
         .request(Request(id: 11, user: ann, operation: .setVisibility(.init(mode: .list, isInvisible: true, listed: [ann])))),
         .request(Request(id: 12, user: ann, operation: .visibility)), .answer(id: 12, .visibility(privacy)), .delta(hiding),
+        .delta(forFriends),
         .answer(id: 13, .visibility(privacy, remnant: .until(1_790_000_000_000))),
         .answer(id: 14, .visibility(privacy, remnant: .whileCutOff)), .clocks(1_790_000_000_000, system: -1, wantsAnswer: true),
         .clocks(-1, system: 1_790_000_300_000, wantsAnswer: false),

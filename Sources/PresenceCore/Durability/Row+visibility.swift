@@ -2,13 +2,14 @@ import PresenceWire
 
 extension Row {
     /// The durable form of a user's visibility and hidden views.
+    ///
+    /// The friends have rows of their own, and are not repeated.
     init(_ privacy: Privacy, of user: UserID) {
         var json = JSONWriter(reserving: 320)
         json.object { json in
             json.member("visibility", privacy.visibility.mode.rawValue)
             json.member("invisible", privacy.visibility.isInvisible)
             json.member("userIDs", privacy.visibility.listed)
-            json.member("friends", privacy.visibility.friends)
             json.member("blocked", privacy.visibility.blocked)
             json.member("writtenAt", privacy.writtenAt.text)
             json.key("faces")
@@ -38,7 +39,6 @@ extension Privacy {
         visibility.mode = mode
         visibility.isInvisible = json["invisible"] == .bool(true)
         visibility.listed = json["userIDs"]?.users(besides: row.user) ?? []
-        visibility.friends = json["friends"]?.users(besides: row.user) ?? []
         visibility.blocked = json["blocked"]?.users(besides: row.user) ?? []
         guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "writtenAt is missing") }
         var hiddenViews: [Record] = []

@@ -8,7 +8,7 @@ extension Gateway {
     mutating func applyProfiles(of list: ListUpdate, to session: SessionIndex) {
         var subscribed: [UserID] = []
         var followed: [UserIndex] = []
-        for target in list.added.filter(\.isOfProfile).map(\.target) + list.profiles {
+        for target in list.added.filter({ $0.isOfProfile || $0.isFriend }).map(\.target) + list.profiles {
             let user = watches.insert(target)
             if list.isWhole { followed.append(user) }
             guard case .followed(let isFirst) = watches.followProfile(of: user, by: session) else { continue }

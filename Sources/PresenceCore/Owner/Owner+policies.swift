@@ -14,9 +14,9 @@ extension Owner {
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let subscriptionsCount = max(users[index].subscriptions.liveCount, users[index].list(.profileSubscription).liveCount)
-            let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !Blocklist(user: index).isShown(by: self)
+            let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !ChainVisibility(user: index).isShown(by: self)
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
-            if tellsOthers && !users[index].friends.isEmpty || tellsProfiles { queueList(of: index, into: &outbox) }
+            if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &outbox) }
             if isHooked { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
             schedule(index, at: now)
         }

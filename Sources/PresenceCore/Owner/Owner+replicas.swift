@@ -42,6 +42,7 @@ extension Owner {
         let time = knownSince(at: now)
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
             users.modify(index) { $0.subscriptions.observeAll(at: time) }
+            if !users[index].lists.isEmpty { users.modifyLists(index) { $0.learn(.friend, at: time) } }
         }
     }
 

@@ -27,11 +27,14 @@ extension Owner {
     mutating func releaseListUpdates(_ listUpdate: ListUpdate) -> ListUpdate {
         guard let user = index(ofKnown: listUpdate.user) else { return listUpdate }
         var listUpdate = listUpdate
-        listUpdate.added.removeAll { !users[user].isSubscribed(to: $0.target, $0.subscribeType) }
+        listUpdate.added.removeAll {
+            $0.isFriend
+                ? !FriendFollows(user: user).isTold($0.target, by: self) : !users[user].isSubscribed(to: $0.target, $0.subscribeType)
+        }
         listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
         listUpdate.unfollowed.removeAll { users[user].isSubscribed(to: $0.target, $0.subscribeType) }
         ProfileFollows(user: user).release(&listUpdate, of: self)
-        listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // One of them may be a friend by now.
+        listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // Some may be friends by now.
         let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
         users.modify(user) { user in
             for followed in listUpdate.added where !followed.isOfProfile { user.subscriptions.observe(followed.target, at: observedAt) }
@@ -57,7 +60,7 @@ extension Owner {
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
         repairQuotaLater(user, at: now)
-        repairFriendsLater(user, at: now)
+        FriendFollows(user: user).repairLater(by: &self, at: now)
         queueList(of: user, into: &outbox)
         schedule(user, at: now)
         return true
@@ -78,8 +81,8 @@ extension Owner {
     /// one of a moment ago.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
         guard !listsMayBeIncomplete else { return Reassignment(now: now).repairListsLater(of: user, in: &self) }
-        if !Blocklist(user: user).isShown(by: self) { Blocklist(user: user).show(by: &self, at: now, into: &outbox) }
-        endFriendships(of: user, at: now, into: &outbox)
+        if !ChainVisibility(user: user).isShown(by: self) { ChainVisibility(user: user).show(by: &self, at: now, into: &outbox) }
+        FriendFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
         ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))

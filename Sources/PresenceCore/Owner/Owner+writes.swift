@@ -38,7 +38,7 @@ extension Owner {
     /// Whether a visibility was replaced before its acknowledgement, because another side of a split had a newer one.
     private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
         guard case .visibility(let privacy, _) = answer, let user = user(of: privacy, in: write) else { return false }
-        return users[user].record.privacy?.visibility != privacy.visibility
+        return users[user].record.privacy.map { !$0.visibility.isSameChoice(as: privacy.visibility) } ?? true
     }
 
     // MARK: Start
@@ -50,6 +50,9 @@ extension Owner {
         let start = clock.milliseconds(at: 0) + 1
         if start >= now.wall { clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
         if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { distrustPositions(at: now) }
+        for user in users.allIndices where users.isLive(user) && !users[user].isReplica {
+            ChainVisibility(user: user).readFriends(of: &self)
+        }
         renew(at: now)
     }
 

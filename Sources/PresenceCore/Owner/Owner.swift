@@ -140,12 +140,13 @@ package struct Owner: ~Copyable {
     @discardableResult
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let before = users[user].record
-        let (old, friends) = (before.privacy?.version, before.privacy?.visibility.friends ?? [])
+        let old = before.privacy?.version
         guard keep(record, at: user, now: now) else { return false }
-        if users[user].record.privacy?.visibility.friends ?? [] != friends { friendsChanged(of: user, at: now, into: &outbox) }
         let knownSince = knownSince(at: now)
         users.modify(user) { $0.record.knownSince = knownSince }
         refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
+        // A gateway may hold a visibility whose friends are not those of the rows here.
+        ChainVisibility(user: user).showReceived(by: &self, at: now, into: &outbox)
         OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }

@@ -19,7 +19,9 @@ struct Reassignment {
         for index in owner.users.allIndices where owner.users.isLive(index) {
             let role = role(owner.users[index].slot)
             if role.decides {
+                let readsFriends = ChainVisibility(user: index).readFriends(of: &owner)
                 promote(index, in: &owner, &outbox)
+                if readsFriends { publishFriends(of: index, in: &owner, &outbox) }
                 continue
             }
             guard !owner.users[index].isReplica else { continue }
@@ -36,8 +38,17 @@ struct Reassignment {
     /// Schedules a review of a user whose lists break a rule: other replicas may know more of them.
     func repairListsLater(of index: Owner.Index, in owner: inout Owner) {
         owner.repairQuotaLater(index, at: now)
-        owner.repairFriendsLater(index, at: now)
-        Blocklist(user: index).repairLater(by: &owner, at: now)
+        FriendFollows(user: index).repairLater(by: &owner, at: now)
+        ChainVisibility(user: index).repairLater(by: &owner, at: now)
+    }
+
+    /// Publishes a record whose friends were read from their rows.
+    ///
+    /// It gets a new version: the previous owner may have published the last one with other friends.
+    private func publishFriends(of index: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
+        owner.renewVersion(of: index, at: now)
+        owner.publish(index, into: &outbox)
+        ChainVisibility(user: index).showReceived(by: &owner, at: now, into: &outbox)
     }
 
     /// This node owns a user whom it kept for another owner. An ONLINE is unconfirmed until a session is reported.
@@ -61,6 +72,7 @@ struct Reassignment {
             user.subscriptions.observeAll(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
+        if !owner.users[index].lists.isEmpty { owner.users.modifyLists(index) { $0.learn(.friend, at: time) } }
         OwnedProfile(user: index).publish(isLate: true, by: &owner, at: now, into: &outbox)
         repairListsLater(of: index, in: &owner)
         owner.repairCustomStatusLater(index, at: now)
@@ -72,6 +84,7 @@ extension OwnedUser {
     /// Makes another node the owner: this node keeps the facts, and drops what only an owner has.
     fileprivate mutating func becomeReplica() {
         isReplica = true
+        if record.isForFriends { record.privacy = record.privacy?.withFriends(nil) }
         sessions = []
         watchers = []
         (listHash, unpublishedCount) = (0, 0)

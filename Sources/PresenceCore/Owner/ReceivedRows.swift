@@ -46,7 +46,7 @@ struct ReceivedRows {
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
-                case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
+                case .visibility: merge(owner.users[user].published(try Privacy(row)), of: user, into: &owner, &outbox)
                 case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
                 case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
                     .profileSubscription, .webhookLog:
@@ -58,6 +58,9 @@ struct ReceivedRows {
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
         for list in lists where !list.rows.isEmpty { list.mark(in: &owner, at: now, into: &outbox) }
+        for list in lists where list.kind == .friend && list.isWritten {
+            ChainVisibility(user: list.user).showReceived(by: &owner, at: now, into: &outbox)
+        }
         return isBelieved
     }
 
@@ -68,8 +71,13 @@ struct ReceivedRows {
         /// The version of the list before.
         let version: Version
         private(set) var rows: [Row] = []
+        /// Whether a row of the list was newer than the one here.
+        private(set) var isWritten = false
 
-        mutating func take(_ row: Row) { if row.version <= version { rows.append(row) } }
+        mutating func take(_ row: Row) {
+            isWritten = true
+            if row.version <= version { rows.append(row) }
+        }
 
         /// Marks the list, unless its sender did. A replica sends the owner the rows and the mark, because the owner may lack them.
         func mark(in owner: inout Owner, at now: Now, into outbox: inout Outbox) {
@@ -111,6 +119,7 @@ struct ReceivedRows {
             outbox.rowsForOwners.append(Row(old))
         }
         let facts = try RecordFacts(row)
+        let rule = rule.map(owner.users[user].published)
         let isWritten = merge(try owner.users[user].record(in: row, facts, with: rule), of: user, into: &owner, &outbox)
         // An owner shows a received record at once, under its current visibility. A later copy of the record does not undo that.
         if owner.users[user].record.version == row.version {
@@ -178,7 +187,6 @@ struct ReceivedRows {
         // If the status has changed with it, the record has a newer version, and is written without the visibility.
         let renewed = owner.users[user].record
         if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
-        if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { owner.friendsChanged(of: user, at: now, into: &outbox) }
         return true
     }
 }
@@ -204,6 +212,9 @@ extension OwnedUser {
         if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }
         return record
     }
+
+    /// A visibility from a row, as it is shown if this node is the owner. A replica shows nobody anything.
+    fileprivate func published(_ privacy: Privacy) -> Privacy { isReplica ? privacy : withFriends(privacy) }
 
     /// Whether the record's writer knew a newer visibility than this node.
     fileprivate func awaitsRule(_ facts: RecordFacts) -> Bool {

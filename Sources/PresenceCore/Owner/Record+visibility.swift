@@ -10,8 +10,10 @@ extension Record {
         guard hasPrivacy || change != nil else { return }
         var privacy = privacy ?? Privacy()
         if let change {
-            // A viewer who may see the user again sees the user come online. No time is before the user was shown as gone.
-            if privacy.isOpened(by: change.visibility), statusType == .online {
+            // A viewer who may see the user again sees the user come online. No time is before the user was shown as gone. A new friend
+            // moves no time: the others, who see the user already, would be told a change that they cannot see.
+            if !change.visibility.differsByFriends(from: privacy.visibility), privacy.isOpened(by: change.visibility), statusType == .online
+            {
                 let isNewText = privacy.hiddenViews.contains { $0.customStatus != customStatus }
                 if isNewText { lastCustomStatusUpdateTime = now.wall }
                 lastUpdateTime = max(now.wall, lastUpdateTime + 1)

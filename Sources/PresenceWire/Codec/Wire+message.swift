@@ -263,13 +263,7 @@ extension WireWriter {
         user(listUpdate.user)
         version(listUpdate.version)
         tag(listUpdate.isWhole ? 1 : 0)
-        list(listUpdate.added) { writer, followed in
-            writer.user(followed.target)
-            writer.optional(followed.delivered.wire) { $0.version($1) }
-            writer.signed(followed.since)
-            writer.tag(followed.subscribeType)
-            writer.optional(followed.expiresAt) { $0.signed($1) }
-        }
+        listUpdate.writeAdded(into: &self)
         users(listUpdate.removed)
         list(listUpdate.unfollowed) { writer, unfollowed in
             writer.user(unfollowed.target)
@@ -430,12 +424,9 @@ extension WireReader {
         let user = try user()
         let version = try version()
         let isWhole = try flag()
-        let added = try list { reader throws(DecodeError) in
-            ListUpdate.Followed(
-                target: try reader.user(), delivered: try reader.delivered(), since: try reader.signed(), subscribeType: try reader.tag(),
-                expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
-        }
-        var listUpdate = ListUpdate(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+        var listUpdate = ListUpdate(user: user, version: version, isWhole: isWhole, added: [], removed: [])
+        try listUpdate.readAdded(from: &self)
+        listUpdate.removed = try users()
         listUpdate.unfollowed = try list { reader throws(DecodeError) in
             ListUpdate.Unfollowed(target: try reader.user(), subscribeType: try reader.tag())
         }

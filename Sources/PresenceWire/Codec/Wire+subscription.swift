@@ -23,11 +23,43 @@ extension ListUpdate {
     }
 
     private func users(from wire: inout WireReader) throws(DecodeError) -> [UserID] {
-        let app = String(user.app)
-        return try wire.list { reader throws(DecodeError) in
-            let id = try reader.text(bytesMax: Limits.nameBytesMax)
-            guard Limits.isValidName(id) else { throw .badName }
-            return UserID(app: app, id: id)
+        try wire.list { reader throws(DecodeError) in try UserID(from: &reader, besides: user) }
+    }
+
+    /// Writes ``added``. Friends come last, by their IDs: a user may have 10,000 of them.
+    func writeAdded(into wire: inout WireWriter) {
+        let friends = added.drop { !$0.isFriend }
+        wire.list(friends.isEmpty ? added : Array(added[..<friends.startIndex])) { writer, followed in
+            writer.user(followed.target)
+            writer.optional(followed.delivered.wire) { $0.version($1) }
+            writer.signed(followed.since)
+            writer.tag(followed.subscribeType)
+            writer.optional(followed.expiresAt) { $0.signed($1) }
         }
+        wire.list(Array(friends)) { writer, friend in
+            writer.text(String(friend.target.id))
+            writer.signed(friend.since)
+        }
+    }
+
+    mutating func readAdded(from wire: inout WireReader) throws(DecodeError) {
+        added = try wire.list { reader throws(DecodeError) in
+            Followed(
+                target: try reader.user(), delivered: try reader.delivered(), since: try reader.signed(), subscribeType: try reader.tag(),
+                expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
+        }
+        guard !added.contains(where: \.isFriend) else { throw .unknownTag(0) }
+        added += try wire.list { reader throws(DecodeError) in
+            Followed(friend: try UserID(from: &reader, besides: user), since: try reader.signed())
+        }
+    }
+}
+
+extension UserID {
+    /// Reads a user of the app of `neighbor`, who is named by the ID alone.
+    init(from wire: inout WireReader, besides neighbor: UserID) throws(DecodeError) {
+        let id = try wire.text(bytesMax: Limits.nameBytesMax)
+        guard Limits.isValidName(id) else { throw .badName }
+        self.init(id, besides: neighbor)
     }
 }

@@ -15,20 +15,20 @@ extension WireWriter {
     mutating func visibility(_ change: Visibility.Change) {
         optional(change.mode) { $0.text($1.rawValue) }
         optional(change.isInvisible) { $0.tag($1 ? 1 : 0) }
-        for list in [change.listed, change.friends, change.blocked] { optional(list) { $0.users($1) } }
+        for list in [change.listed, change.blocked] { optional(list) { $0.users($1) } }
     }
 
     /// Writes the visibility of a record's user: the number under which the connection has carried it, or the whole.
     mutating func rule(_ rule: Privacy, of user: UserID) {
         guard let table = rules else {
             tag(RuleTag.whole)
-            return privacy(rule)
+            return wholeRule(rule)
         }
         switch table.reference(to: rule, of: user) {
         case .whole:
             tag(RuleTag.stored)
             let start = bytes.count
-            privacy(rule)
+            wholeRule(rule)
             rules?.store(rule, of: user, bytesCount: bytes.count - start)
         case .named(let number):
             tag(RuleTag.named)
@@ -36,12 +36,18 @@ extension WireWriter {
         }
     }
 
-    /// Writes a user's visibility and the hidden views.
+    /// Writes a user's visibility with the friends, who are named by their IDs because all are of one app.
+    private mutating func wholeRule(_ rule: Privacy) {
+        privacy(rule)
+        optional(rule.visibility.friends) { writer, friends in writer.list(friends) { $0.text(String($1.id)) } }
+    }
+
+    /// Writes a user's visibility, without the friends, and the hidden views.
     mutating func privacy(_ privacy: Privacy) {
         let visibility = privacy.visibility
         text(visibility.mode.rawValue)
         tag(visibility.isInvisible ? 1 : 0)
-        for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }
+        for list in [visibility.listed, visibility.blocked] { users(list) }
         version(privacy.writtenAt)
         version(privacy.version)
         list(privacy.hiddenViews) { $0.hiddenView($1) }
@@ -60,7 +66,6 @@ extension WireReader {
             mode: try optional { reader throws(DecodeError) in try reader.mode() },
             isInvisible: try optional { reader throws(DecodeError) in try reader.flag() },
             listed: try optional { reader throws(DecodeError) in try reader.someNames() },
-            friends: try optional { reader throws(DecodeError) in try reader.chainNames() },
             blocked: try optional { reader throws(DecodeError) in try reader.chainNames() })
     }
 
@@ -72,7 +77,11 @@ extension WireReader {
             return rule
         }
         let start = remainingBytes
-        let rule = try privacy()
+        let choice = try privacy()
+        let friends = try optional { reader throws(DecodeError) in
+            try reader.list(countMax: Limits.chainUsersMax) { reader throws(DecodeError) in try UserID(from: &reader, besides: user) }
+        }
+        let rule = choice.withFriends(choice.visibility.mode == .friends ? friends : nil)
         let bytesCount = start - remainingBytes
         if tag == .stored { rules?.store(rule, of: user, bytesCount: bytesCount) }
         return rule
@@ -84,7 +93,6 @@ extension WireReader {
         visibility.mode = try mode()
         visibility.isInvisible = try flag()
         visibility.listed = try someNames()
-        visibility.friends = try chainNames()
         visibility.blocked = try chainNames()
         let writtenAt = try version()
         let version = try version()

@@ -1,6 +1,6 @@
 /// The rule of a user that says which viewers may see the user.
 ///
-/// The user sets the mode and the list. The relationship chain fills the friends and the blocked users.
+/// The user sets the mode and the list. The friends and the blocked users follow from the rows of the relationship chain.
 public struct Visibility: Hashable, Sendable {
     /// The viewers whom a user admits.
     public enum Mode: String, CaseIterable, Sendable {
@@ -13,9 +13,12 @@ public struct Visibility: Hashable, Sendable {
     public var isInvisible = false
     /// The viewers of ``Mode/list``: sorted, each once, at most ``Limits/visibilityUsersMax``.
     public var listed: [UserID] = []
-    /// The viewers of ``Mode/friends``, likewise. The relationship chain fills the list.
-    public var friends: [UserID] = []
-    /// The users who may never see the user, likewise. The relationship chain fills the list.
+    /// The viewers of ``Mode/friends``, sorted: the user's friend list, as the owner last published it.
+    ///
+    /// Nil with another mode. Nil also on a node that has read the visibility from a row: the row does not repeat the friend list. Such a
+    /// node shows the user to nobody, and the next owner reads the friends from their rows.
+    public var friends: [UserID]?
+    /// The users who may never see the user, sorted. The blocklist of the relationship chain fills the list.
     public var blocked: [UserID] = []
 
     /// Makes a visibility that admits everyone.
@@ -26,7 +29,7 @@ public struct Visibility: Hashable, Sendable {
         guard !isInvisible, !blocked.containsSorted(viewer) else { return false }
         return switch mode {
         case .everyone: true
-        case .friends: friends.containsSorted(viewer)
+        case .friends: friends?.containsSorted(viewer) ?? false
         case .list: listed.containsSorted(viewer)
         case .nobody: false
         }
@@ -35,23 +38,44 @@ public struct Visibility: Hashable, Sendable {
     /// Whether users that no list names may see the user.
     var letsOthers: Bool { mode == .everyone && !isInvisible }
 
-    fileprivate var named: [UserID] { listed + friends + blocked }
+    /// Whether the user has chosen the same: the friends and the blocked users may differ.
+    public func isSameChoice(as other: Visibility) -> Bool {
+        mode == other.mode && isInvisible == other.isInvisible && listed == other.listed
+    }
+
+    /// Whether the friends alone may differ.
+    public func differsByFriends(from other: Visibility) -> Bool { isSameChoice(as: other) && blocked == other.blocked }
+
+    fileprivate var named: [UserID] { listed + (friends ?? []) + blocked }
+
+    /// The users whom `new` may admit otherwise than this visibility, apart from those whom neither names; sorted.
+    ///
+    /// If only the lists have changed these are the users on one of the two lists. The others need not be compared.
+    fileprivate func changedUsers(by new: Visibility) -> [UserID] {
+        guard mode == new.mode, isInvisible == new.isInvisible else { return (named + new.named).sortedSet }
+        let changed =
+            listed.difference(fromSorted: new.listed) + (friends ?? []).difference(fromSorted: new.friends ?? [])
+            + blocked.difference(fromSorted: new.blocked)
+        return changed.sortedSet
+    }
+
+    /// Whether `new` excludes a viewer whom this visibility admits.
+    public func isClosed(by new: Visibility) -> Bool {
+        guard new.letsOthers || !letsOthers else { return true }
+        return changedUsers(by: new).contains { lets($0) && !new.lets($0) }
+    }
 
     /// A change of a visibility. A nil field stays unchanged. Lists may have any order.
     public struct Change: Hashable, Sendable {
         public var mode: Mode?
         public var isInvisible: Bool?
         public var listed: [UserID]?
-        public var friends: [UserID]?
         public var blocked: [UserID]?
 
-        public init(
-            mode: Mode? = nil, isInvisible: Bool? = nil, listed: [UserID]? = nil, friends: [UserID]? = nil, blocked: [UserID]? = nil
-        ) {
+        public init(mode: Mode? = nil, isInvisible: Bool? = nil, listed: [UserID]? = nil, blocked: [UserID]? = nil) {
             self.mode = mode
             self.isInvisible = isInvisible
             self.listed = listed
-            self.friends = friends
             self.blocked = blocked
         }
     }
@@ -59,9 +83,9 @@ public struct Visibility: Hashable, Sendable {
     public func changed(by change: Change) -> Visibility {
         var changed = self
         if let mode = change.mode { changed.mode = mode }
+        if changed.mode != .friends { changed.friends = nil }
         if let isInvisible = change.isInvisible { changed.isInvisible = isInvisible }
         if let listed = change.listed { changed.listed = listed.sortedSet }
-        if let friends = change.friends { changed.friends = friends.sortedSet }
         if let blocked = change.blocked { changed.blocked = blocked.sortedSet }
         return changed
     }
@@ -89,7 +113,7 @@ public struct Privacy: Hashable, Sendable {
         }
     }
 
-    public let visibility: Visibility
+    public private(set) var visibility: Visibility
     /// The start of the call that wrote ``visibility``.
     ///
     /// If two sides of a split have each written a visibility, the later call wins.
@@ -130,7 +154,7 @@ public struct Privacy: Hashable, Sendable {
 
     /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
-        let names = visibility.listed.count + visibility.friends.count + visibility.blocked.count + named.count
+        let names = visibility.listed.count + (visibility.friends?.count ?? 0) + visibility.blocked.count + named.count
         return names * (2 * Limits.nameBytesMax + 8) + hiddenViews.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
@@ -158,7 +182,7 @@ public struct Privacy: Hashable, Sendable {
     /// Whether `new` admits a viewer whom this visibility does not admit.
     public func isOpened(by new: Visibility) -> Bool {
         guard visibility.letsOthers || !new.letsOthers else { return true }
-        return (visibility.named + new.named).contains { new.lets($0) && !visibility.lets($0) }
+        return visibility.changedUsers(by: new).contains { new.lets($0) && !visibility.lets($0) }
     }
 
     /// The same with another visibility.
@@ -169,13 +193,20 @@ public struct Privacy: Hashable, Sendable {
         next.hiddenViews = hiddenViews + [hiddenView]
         let fresh = hiddenViews.count
         next.others = new.letsOthers ? nil : others ?? fresh
-        for user in (visibility.named + new.named + named.map(\.user)).sortedSet where !new.lets(user) {
+        for user in (visibility.changedUsers(by: new) + named.map(\.user)).sortedSet where !new.lets(user) {
             let index = hiddenViewIndex(for: user) ?? fresh
             if index != next.others { next.named.append(Named(user: user, hiddenView: index)) }
         }
         if next.named.count > Self.namedMax, !new.letsOthers { (next.named, next.others) = ([], fresh) }
         next.dropUnusedViews()
         return next
+    }
+
+    /// The same with the friends whom the visibility has been published with. They change no view, and no version.
+    public func withFriends(_ friends: [UserID]?) -> Privacy {
+        var copy = self
+        copy.visibility.friends = friends
+        return copy
     }
 
     private init(visibility: Visibility, writtenAt: Version, version: Version) {
@@ -186,11 +217,14 @@ public struct Privacy: Hashable, Sendable {
     }
 
     /// Drops hidden views without a viewer, and the oldest beyond ``hiddenViewsMax``.
+    ///
+    /// The view of all others stays. Otherwise strangers would be shown a change, because a user has excluded some friends.
     private mutating func dropUnusedViews() {
         var used = Set(named.map(\.hiddenView))
         if let others { used.insert(others) }
         var kept = used.sorted()
-        kept.removeFirst(max(kept.count - Self.hiddenViewsMax, 0))
+        let dropped = kept.filter { $0 != others }.prefix(max(kept.count - Self.hiddenViewsMax, 0))
+        kept.removeAll { dropped.contains($0) }
         // The oldest view that stays replaces the dropped ones.
         let position = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
         named = named.map { Named(user: $0.user, hiddenView: position($0.hiddenView)) }
@@ -198,8 +232,11 @@ public struct Privacy: Hashable, Sendable {
         hiddenViews = kept.map { hiddenViews[$0] }
     }
 
-    /// The viewers who may receive another record than ``others``.
-    fileprivate var viewers: [UserID] { visibility.named + named.map(\.user) }
+    /// The viewers who may receive an older record than from `old`: those who have, or had, a hidden view of their own, and those whom only
+    /// one of the two admits.
+    fileprivate func viewersToCompare(with old: Privacy?) -> [UserID] {
+        visibility.changedUsers(by: old?.visibility ?? Visibility()) + (named + (old?.named ?? [])).map(\.user)
+    }
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
@@ -251,7 +288,9 @@ extension Record {
     public func isBehind(_ old: Record) -> Bool {
         guard let privacy, privacy != old.privacy, privacy.hiddenViews.contains(where: { $0.version < old.version }) else { return false }
         if versionForOthers < old.versionForOthers { return true }
-        return (privacy.viewers + (old.privacy?.viewers ?? [])).contains { shown(to: $0).version < old.shown(to: $0).version }
+        // A node that does not know the friends shows the user to nobody. The next owner raises all hidden views.
+        guard privacy.visibility.mode != .friends || privacy.visibility.friends != nil else { return false }
+        return privacy.viewersToCompare(with: old.privacy).contains { shown(to: $0).version < old.shown(to: $0).version }
     }
 
     /// The version that viewers without an entry in the rule receive.
@@ -296,6 +335,19 @@ extension [UserID] {
         var result: [UserID] = []
         for user in sorted() where result.last != user { result.append(user) }
         return result
+    }
+
+    /// The elements that only one of two sorted arrays has, sorted.
+    fileprivate func difference(fromSorted other: [UserID]) -> [UserID] {
+        var (result, position) = ([UserID](), 0)
+        for user in self {
+            while position < other.count, other[position] < user {
+                result.append(other[position])
+                position += 1
+            }
+            if position < other.count, other[position] == user { position += 1 } else { result.append(user) }
+        }
+        return result + other[position...]
     }
 
     fileprivate func containsSorted(_ user: UserID) -> Bool {

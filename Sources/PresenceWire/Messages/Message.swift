@@ -152,7 +152,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 20
+    public static let protocolVersion: UInt64 = 21
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.
@@ -311,12 +311,22 @@ public struct ListUpdate: Hashable, Sendable {
         ///
         /// A client that resumes from an earlier position has not received the target.
         public var since: Milliseconds
-        /// The type of the subscription (R3); 0 for a friend without one (T28).
+        /// The type of the subscription (R3); ``friendType`` for a friend without one (T28).
         public var subscribeType: UInt8
         /// Whether the sessions receive the profile of the target, not its status.
         public var isOfProfile: Bool { Subscription.isOfProfile(subscribeType) }
         /// The time at which the subscription ends by itself; nil for never.
         public var expiresAt: Milliseconds?
+
+        /// Stands for a type: the sessions receive the status and the profile of a friend without a subscription.
+        public static let friendType: UInt8 = 0
+        /// Whether the target is a friend without a subscription. Friends are the last of ``ListUpdate/added``.
+        public var isFriend: Bool { subscribeType == Self.friendType }
+
+        /// Makes the entry of a friend without a subscription. No answer has sent the record.
+        public init(friend: UserID, since: Milliseconds) {
+            self.init(target: friend, delivered: .nothing, since: since, subscribeType: Self.friendType)
+        }
 
         public init(
             target: UserID, delivered: DeliveredRecord, since: Milliseconds, subscribeType: UInt8 = Subscription.onlineStatus,
@@ -367,9 +377,9 @@ public struct ListUpdate: Hashable, Sendable {
     public var listHash: UInt64 = 0
     /// Events of the relationship chain for the sessions. A whole list has the newest state.
     public var notices: [RelationshipNotice] = []
-    /// The friends whose changed profiles the sessions are told (P43): all of them in a whole list, otherwise the new ones.
+    /// The friends of whom the sessions are told changed profiles alone (P43): all of them in a whole list, otherwise the new ones.
     ///
-    /// Subscriptions to profiles (R3) are in `added`.
+    /// Friends whose statuses the sessions are told as well, and subscriptions to profiles (R3), are in `added`.
     public var profiles: [UserID] = []
     /// The users whose profiles the sessions do not follow any more, neither as friends nor by a subscription.
     public var removedProfiles: [UserID] = []

@@ -140,11 +140,10 @@ enum ExplanationText {
             reasons.append("\(decision) waits for the owner of \(viewer.id) since \(open.begunAt)")
         }
         guard rule.mode == .friends else { return reasons }
-        guard rule.friends.contains(viewer) else {
+        guard let friend: Friend = user.list(.friend).fact(key, of: target) else {
             return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is not in the friend list"]
         }
-        let since = (user.list(.friend).fact(key, of: target) as Friend?).map { " since \($0.addTime)" } ?? ""
-        return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is in the friend list\(since)"]
+        return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is in the friend list since \(friend.addTime)"]
     }
 
     private static func writeViewer(
@@ -165,7 +164,7 @@ enum ExplanationText {
             if let entry = user.subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
-            } else if owner.index(ofKnown: viewer).map({ owner.friends(toldTo: $0).contains(target) }) == true {
+            } else if owner.index(ofKnown: viewer).map({ FriendFollows(user: $0).isTold(target, by: owner) }) == true {
                 json.string("the target is a friend, whom the viewer sees without a subscription (friends.autoNotify)")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {
                 json.string(

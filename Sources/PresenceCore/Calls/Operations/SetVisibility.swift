@@ -105,8 +105,8 @@ extension OwnerRequest {
         answerWhenStored(.visibility(visibility(of: owner)), into: &outbox)
     }
 
-    /// Returns the user's visibility.
-    func visibility(of owner: borrowing Owner) -> Privacy { owner.record(of: id).privacy ?? Privacy() }
+    /// Returns the user's visibility, without the friends, whom no answer names.
+    func visibility(of owner: borrowing Owner) -> Privacy { owner.record(of: id).privacy?.withFriends(nil) ?? Privacy() }
 
     /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
     ///
@@ -116,17 +116,13 @@ extension OwnerRequest {
         guard owner.accepts(request.begunAt, at: now) else { return false }
         let user = owner.index(of: id)
         let privacy = owner.users[user].record.privacy ?? Privacy()
-        let new = privacy.visibility.changed(by: change)
+        let new = ChainVisibility(user: user).changed(privacy.visibility, by: change, of: owner)
         // An unchanged visibility gets a new date, so that an older call that another side of a split stored does not undo it.
         if new != privacy.visibility || request.begunAt > privacy.writtenAt {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.clock.next(at: now.wall)
             let change = StatusChange(visibility: StatusChange.Visibility(visibility: new, writtenAt: writtenAt))
             owner.refresh(user, change, at: now, into: &outbox)
-            if new.friends != privacy.visibility.friends {
-                owner.endFriendships(of: user, at: now, into: &outbox)
-                owner.queueList(of: user, into: &outbox)
-            }
         } else {
             let record = owner.users[user].record
             writeAgain(user, of: owner, into: &outbox)

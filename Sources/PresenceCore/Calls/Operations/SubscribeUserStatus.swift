@@ -301,8 +301,8 @@ struct SubscribeRequest {
 
     /// Targets that are not friends of the user.
     private func nonFriends(among targets: [OwnerOperation.Target], at owner: borrowing Owner) -> [UserID] {
-        let friends = owner.users.index(of: id).flatMap { owner.users[$0].record.privacy?.visibility.friends } ?? []
-        return targets.map(\.user).filter { !friends.contains($0) }
+        let friends = owner.users.index(of: id).map { owner.users[$0].list(.friend) } ?? RowList()
+        return targets.map(\.user).filter { !friends.contains(String($0.id)) }
     }
 
     /// The type of a subscription to a target.

@@ -97,7 +97,7 @@ struct Chain {
             if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
-        if case .setBlocked = call { showBlocklist(of: request.user, &owner, &cluster, at: now) }
+        showLists(of: request.user, after: decisions.map(\.decision), &owner, &cluster, at: now)
         owner.removeBlank(request.user)
     }
 
@@ -122,11 +122,12 @@ struct Chain {
         switch beginning {
         case .ended(let code): end(item, as: code, of: pair.user, &cluster)
         case .local(let changes, let code):
-            owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            owner.write(changes, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
             cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
-            owner.write(changes + [.set(outgoing, other)], of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            let rows = changes + [.set(outgoing, other)]
+            owner.write(rows, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
             cluster.outbox.chainSteps.append(.begun(pair, version: version))
         }
@@ -138,10 +139,14 @@ struct Chain {
         cluster.outbox.resting.append(RestingOutput(users: [user], output: .step(step)))
     }
 
-    /// Shows what follows from the user's blocklist, once for all decisions of a call: the visibility names every user on the list.
-    private func showBlocklist(of user: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        guard let user = owner.index(ofKnown: user) else { return }
-        Blocklist(user: user).show(by: &owner, at: now, into: &cluster.outbox)
+    /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.
+    private func showLists(
+        of user: UserID, after decisions: [ChainCall.Decision], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard !decisions.isEmpty, let user = owner.index(ofKnown: user) else { return }
+        let changesBlocklist = decisions.contains(where: \.changesBlocklist)
+        guard owner.users[user].record.isForFriends || changesBlocklist else { return }
+        ChainVisibility(user: user).show(changesBlocklist ? nil : .friend, by: &owner, at: now, into: &cluster.outbox)
     }
 
     private func rules(of user: Owner.Index, _ owner: borrowing Owner) -> ChainRules {
@@ -189,6 +194,10 @@ struct Chain {
             return send(result, of: pair, version, owner, &cluster, at: now)
         }
         owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+        // The first attempt may have ended before every live node has hidden the user from the former friend.
+        if changes.isEmpty, apply.command.command.endsFriendship, owner.users[user].record.isForFriends {
+            ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox)
+        }
         if case .delete = apply.command.command { endRequest(of: other, to: user, before: version, &owner, &cluster, at: now) }
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
@@ -297,7 +306,7 @@ struct Chain {
             return
         }
         for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
-        if items.contains(where: \.decision.changesBlocklist) { showBlocklist(of: pair.user, &owner, &cluster, at: now) }
+        showLists(of: pair.user, after: items.map(\.decision), &owner, &cluster, at: now)
     }
 
     // MARK: Owners
@@ -355,7 +364,7 @@ struct Chain {
             let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
             let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
-            showBlocklist(of: pair.user, &owner, &cluster, at: now)
+            showLists(of: pair.user, after: [.command(.block)], &owner, &cluster, at: now)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [])
             cluster.outbox.chainSteps.append(.begun(pair, version: version))
         }
@@ -371,11 +380,13 @@ struct Chain {
         var hiding: UserID?  // The pairs of one user follow one another.
         for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() {
             goOn(pair, &owner, &cluster, at: now)
-            guard hiding != pair.user, let known = open[pair], known.phase == .storing, case .block = known.command.command else {
+            guard hiding != pair.user, let known = open[pair], known.phase == .storing, known.command.command.endsFriendship else {
                 continue
             }
+            let user = owner.index(of: pair.user)
+            if known.command.command != .block, !owner.users[user].record.isForFriends { continue }
             hiding = pair.user
-            Blocklist(user: owner.index(of: pair.user)).hideAgain(by: owner, into: &cluster.outbox)
+            ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox)
         }
         for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster) }
     }
@@ -454,6 +465,14 @@ extension ChainCommand {
         }
     }
 
+    /// Whether the users are no friends afterwards.
+    fileprivate var endsFriendship: Bool {
+        switch self {
+        case .delete, .block: true
+        case .add, .accept, .reject: false
+        }
+    }
+
     /// Whether both are attempts of one call. An open request has the time and the nickname that its owner has added.
     fileprivate func isAttempt(of other: ChainCommand) -> Bool {
         guard case .add(var request, let isTwoWay) = self, case .add(let known, _) = other else { return self == other }
@@ -476,10 +495,12 @@ extension Owner {
     /// A tombstone has node 0. Two owners may apply one decision with different results, if one of them dies. A row that one of them adds
     /// then wins over the tombstone of the other one, whichever nodes they are, and ``ChainDoubts`` removes what does not count.
     ///
-    /// - Parameter isSilent: whether sessions are told nothing. They follow the profiles of new friends all the same.
+    /// - Parameters:
+    ///   - isSilent: whether sessions are told nothing. They follow new friends all the same.
+    ///   - showsLists: whether the visibility of the user follows the changes. Otherwise the caller shows the lists after all changes.
     mutating func write(
-        _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, isSilent: Bool = false, at now: Now,
-        into outbox: inout Outbox
+        _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, isSilent: Bool = false, showsLists: Bool = true,
+        at now: Now, into outbox: inout Outbox
     ) {
         let id = users.user(at: user)
         let hasListener = !users[user].sessions.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
@@ -497,12 +518,17 @@ extension Owner {
             let isLate = mayBeLate && users[user].list(change.kind).mayBePassed(row.version)
             begun.append(change.kind)
             let old = news == nil ? RelationshipState() : users[user].relationship
-            users.modifyLists(user) { _ = $0.merge(row) }
+            let learnedAt = FriendFollows.lateness(of: row, by: self, at: now)
+            users.modifyLists(user) { lists in
+                _ = lists.merge(row)
+                if let learnedAt { lists.learn(.friend, at: learnedAt) }
+            }
             outbox.rows.append(row)
             if isLate { markLate(change.kind, of: user, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
-        ProfileFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
+        FriendFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
+        if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, at: now, into: &outbox) }
         news?.tell(user, isSilent: isSilent, of: &self, at: now, into: &outbox)
     }
 }

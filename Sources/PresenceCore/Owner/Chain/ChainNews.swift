@@ -131,10 +131,25 @@ extension ChainNews {
         guard !owner.users[user].sessions.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
-        update.profiles = users(with: .friendsAdded)
-        update.removedProfiles = ProfileFollows(user: user).unfollowed(users(with: .friendsDeleted), by: owner)
+        follow(user, in: &update, by: owner)
         outbox.listUpdatesWhenStored += owner.users[user].sessionPeers.map { ($0, update) }
         owner.users.modify(user) { $0.unpublishedCount += 1 }
+    }
+}
+
+extension ChainNews {
+    /// Has the sessions follow new friends, and no longer former ones.
+    private func follow(_ user: Owner.Index, in update: inout ListUpdate, by owner: borrowing Owner) {
+        let (added, deleted) = (users(with: .friendsAdded), users(with: .friendsDeleted))
+        update.profiles = added
+        update.removedProfiles = ProfileFollows(user: user).unfollowed(deleted, by: owner)
+        guard FriendFollows(user: user).areTold(by: owner) else { return }
+        let subscriptions = owner.users[user].subscriptions
+        update.profiles.removeAll { subscriptions.entry(for: $0) == nil }
+        update.added = added.filter { subscriptions.entry(for: $0) == nil }.map {
+            ListUpdate.Followed(friend: $0, since: update.version.milliseconds)
+        }
+        update.removed = deleted.filter { subscriptions.entry(for: $0) == nil }
     }
 }
 

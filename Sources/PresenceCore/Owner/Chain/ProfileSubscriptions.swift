@@ -115,15 +115,8 @@ struct ProfileFollows {
         owner.users.modifyLists(user) { $0.updateEnds() }
     }
 
-    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more, if the changes have removed friends.
-    ///
-    /// A replica may lack other friends, and leaves that to the owner.
-    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }), !owner.users[user].isReplica else { return }
-        endNonFriends(by: &owner, at: now, into: &outbox)
-    }
-
-    private func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    /// Ends the subscriptions to friends (type 4) whose targets are not friends any more.
+    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         drop(owner.users[user].profilesOfNonFriends, of: &owner, at: now, into: &outbox)
     }
 
@@ -131,7 +124,7 @@ struct ProfileFollows {
 
     /// Schedules a repair after a row from another node: two sides of a split may each have known a part of the lists.
     func repairLater(after row: Row, by owner: inout Owner, at now: Now) {
-        guard row.kind == .profileSubscription || row.kind == .friend, !owner.users[user].isReplica else { return }
+        guard row.kind == .profileSubscription || row.kind == .friend else { return }
         let isBeyondQuota = owner.users[user].list(.profileSubscription).liveCount > owner.subscriptionsMax(of: user)
         guard isBeyondQuota || !owner.users[user].profilesOfNonFriends.isEmpty else { return }
         let due = now.instant + owner.settings.takeoverTimeout

@@ -30,7 +30,11 @@ extension Owner {
     /// Loads a durable row of a list at the start.
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
         try row.checkListed()
-        users.modifyLists(user) { _ = $0.merge(row) }
+        let time = clock.milliseconds(at: 0)
+        users.modifyLists(user) { lists in
+            _ = lists.merge(row)
+            if row.kind == .friend { lists.learn(.friend, at: time) }
+        }
     }
 
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
@@ -42,10 +46,14 @@ extension Owner {
             return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, at: now, into: &outbox)
         }
         guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
-        users.modifyLists(user) { _ = $0.merge(row) }
+        let time = knownSince(at: now)
+        users.modifyLists(user) { lists in
+            _ = lists.merge(row)
+            if row.kind == .friend { lists.learn(.friend, at: time) }
+        }
         outbox.rows.append(row)
         if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox) }
-        ProfileFollows(user: user).repairLater(after: row, by: &self, at: now)
+        FriendFollows(user: user).repairLater(after: row, by: &self, at: now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
         guard !users[user].isReplica else { return true }

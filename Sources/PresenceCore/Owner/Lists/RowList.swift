@@ -41,6 +41,10 @@ struct RowList {
     private(set) var endsNext = Milliseconds.max
     /// A hash of all rows, in whatever order they arrived.
     private(set) var hash: UInt64 = 0
+    /// The time at which this node last learned rows from another node or from its disk.
+    ///
+    /// A client that resumes from an earlier position has not been sent what follows from these rows.
+    var learnedAt: Milliseconds = 0
 
     /// The number of rows, tombstones included.
     var count: Int { rows.count }
@@ -77,6 +81,11 @@ struct RowList {
 
     /// The keys of the tombstones, sorted.
     var removedKeys: [String] { (0..<rows.count).compactMap { rows.isRemoved(at: $0) ? rows.key(at: $0) : nil } }
+
+    /// The keys and the versions of the rows that are not tombstones, by key.
+    var live: [(key: String, version: Version)] {
+        (0..<rows.count).compactMap { rows.isRemoved(at: $0) ? nil : (rows.key(at: $0), rows.version(at: $0)) }
+    }
 
     /// One page of the rows that are not tombstones, by key.
     ///

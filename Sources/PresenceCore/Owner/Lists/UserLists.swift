@@ -68,6 +68,12 @@ struct UserLists {
         return elements[index].list.merge(entry)
     }
 
+    /// Records that this node has learned rows of a list from elsewhere: see ``RowList/learnedAt``.
+    mutating func learn(_ kind: Row.Kind, at time: Milliseconds) {
+        guard let index = elements.firstIndex(where: { $0.kind == kind }) else { return }
+        elements[index].list.learnedAt = max(elements[index].list.learnedAt, time)
+    }
+
     /// Removes expired tombstones from every list: see ``RowList/expireTombstones(at:)``. Returns their rows.
     mutating func expireTombstones(at wall: Milliseconds, of user: UserID) -> [Row] {
         var expired: [Row] = []

@@ -1,0 +1,112 @@
+import PresenceWire
+
+/// The part of a user's visibility that follows from the lists of the relationship chain.
+///
+/// Users on the blocklist see their blocker OFFLINE (`block.hidesStatus`). With visibility `friends` exactly the users on the friend list
+/// see the user. The lists are the rows; the record carries the names to the nodes that show it (<doc:NumberedVisibilities>).
+struct ChainVisibility {
+    let user: Owner.Index
+
+    /// The users on a list.
+    private func names(_ kind: Row.Kind, by owner: borrowing Owner) -> [UserID] {
+        let id = owner.users.user(at: user)
+        return owner.users[user].list(kind).liveKeys.map { UserID($0, besides: id) }
+    }
+
+    /// The visibility after a change that the user chooses.
+    func changed(_ visibility: Visibility, by change: Visibility.Change, of owner: borrowing Owner) -> Visibility {
+        var new = visibility.changed(by: change)
+        if new.mode == .friends, new.friends == nil { new.friends = names(.friend, by: owner) }
+        return new
+    }
+
+    /// Shows the user's status to exactly those whom the lists admit, after they have changed. A call that hides ends once every live node
+    /// hides the user.
+    ///
+    /// The date of the user's choice stays if only friends have changed. Otherwise a friend who is added on one side of a split would undo
+    /// a visibility that the user has chosen on the other side.
+    ///
+    /// - Parameter kind: the list that has changed; nil for both.
+    func show(_ kind: Row.Kind? = nil, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard !owner.users[user].isReplica else { return }
+        let privacy = owner.users[user].record.privacy ?? Privacy()
+        var new = privacy.visibility
+        if kind != .blocked, new.mode == .friends { new.friends = names(.friend, by: owner) }
+        if kind != .friend {
+            let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
+            new.blocked = hides ? names(.blocked, by: owner) : []
+        }
+        guard new != privacy.visibility else { return }
+        let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.clock.next(at: now.wall)
+        if privacy.visibility.isClosed(by: new) { outbox.needsBarrier = true }
+        let visibility = StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
+        owner.refresh(user, StatusChange(visibility: visibility), at: now, into: &outbox)
+    }
+
+    /// Shows the user's status to new friends and hides it from former ones, if the changes concern friends and the visibility does.
+    func show(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard owner.users[user].record.isForFriends, changes.contains(where: { $0.kind == .friend }) else { return }
+        show(.friend, by: &owner, at: now, into: &outbox)
+    }
+
+    /// Shows the user's status after another node has sent rows of the lists, or a visibility.
+    ///
+    /// While dead nodes may hold newer rows this waits: a friend whom the rows here name may have been removed.
+    func showReceived(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard owner.users[user].record.isForFriends, !owner.users[user].isReplica else { return }
+        guard owner.listsMayBeIncomplete else { return show(.friend, by: &owner, at: now, into: &outbox) }
+        repairLater(by: &owner, at: now)
+        owner.schedule(user, at: now)
+    }
+
+    /// Reads the friends of a user who is visible to friends from their rows, because the row of the visibility does not name them. Returns
+    /// whether the friends were unknown.
+    @discardableResult func readFriends(of owner: inout Owner) -> Bool {
+        guard owner.users[user].record.isForFriends, let privacy = owner.users[user].record.privacy, privacy.visibility.friends == nil
+        else { return false }
+        let known = owner.users[user].withFriends(privacy)
+        owner.users.modify(user) { $0.record.privacy = known }
+        return true
+    }
+
+    /// Whether the visibility names exactly those on the lists. It compares the number of blocked users only: both are changed by
+    /// ``show(by:at:into:)``, and by the app's policy.
+    func isShown(by owner: borrowing Owner) -> Bool {
+        let blockedCount = owner.users[user].list(.blocked).liveCount
+        let isForFriends = owner.users[user].record.isForFriends
+        guard blockedCount > 0 || isForFriends else { return true }
+        let visibility = owner.users[user].record.privacy?.visibility ?? Visibility()
+        if isForFriends, names(.friend, by: owner) != visibility.friends { return false }
+        let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
+        return blockedCount == 0 || visibility.blocked.count == (hides ? blockedCount : 0)
+    }
+
+    /// Schedules a review of a user whose visibility does not follow from the lists, because this node has become the owner after a change
+    /// of the policy, or another side of a split has changed a list. A replica may know more of the lists.
+    func repairLater(by owner: inout Owner, at now: Now) {
+        guard !isShown(by: owner) else { return }
+        let due = now.instant + owner.settings.takeoverTimeout
+        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+    }
+
+    /// Writes the visibility again, and waits again until every live node hides the user.
+    func hideAgain(by owner: borrowing Owner, into outbox: inout Outbox) {
+        let record = owner.users[user].record
+        if record.version > .zero { outbox.rows.append(Row(record)) }
+        if let privacy = record.privacy { outbox.rows.append(Row(privacy, of: record.user)) }
+        outbox.needsBarrier = true
+    }
+}
+
+extension Record {
+    /// Whether the user has chosen to be visible to friends.
+    var isForFriends: Bool { hasPrivacy && privacy?.visibility.mode == .friends }
+}
+
+extension OwnedUser {
+    /// A visibility from a row, with the friends by the rows here. Its owner has written both together.
+    func withFriends(_ privacy: Privacy) -> Privacy {
+        guard privacy.visibility.mode == .friends, privacy.visibility.friends == nil else { return privacy }
+        return privacy.withFriends(list(.friend).liveKeys.map { UserID($0, besides: record.user) })
+    }
+}

@@ -1,0 +1,88 @@
+import PresenceWire
+
+/// The friends of one user, as far as the user's sessions follow their statuses.
+struct FriendFollows {
+    /// The time from a decision about a friend to the moment at which the sessions follow the friend, unless the friend is written late.
+    ///
+    /// A client that resumes from a position of that time may not have been sent the friend. An answer waits for two disks for
+    /// ``CoreSettings/replicationTimeout``, which is shorter than half of it.
+    static let publicationTime: Milliseconds = 6_000
+
+    let user: Owner.Index
+
+    /// Whether the user is sent the statuses of all friends (`friends.autoNotify`).
+    func areTold(by owner: borrowing Owner) -> Bool {
+        let chain = owner.policies.policy(of: owner.users.user(at: user)).chain
+        return chain.autoNotifiesFriends && chain.isEnabled
+    }
+
+    /// Whether `target` is a friend, and the user is sent the status.
+    func isTold(_ target: UserID, by owner: borrowing Owner) -> Bool { areTold(by: owner) && owner.users[user].isFriend(target) }
+
+    /// The friends without a subscription, for the gateways; sorted.
+    func followed(by owner: borrowing Owner) -> [ListUpdate.Followed] {
+        let (id, friends) = (owner.users.user(at: user), owner.users[user].list(.friend))
+        let allowedAt = owner.policies.entry(String(id.app))?.version.milliseconds ?? 0
+        let since = max(allowedAt, friends.learnedAt)
+        return friends.live.compactMap { key, version in
+            let friend = UserID(key, besides: id)
+            guard owner.users[user].subscriptions.entry(for: friend) == nil else { return nil }
+            return ListUpdate.Followed(friend: friend, since: max(since, version.milliseconds + Self.publicationTime))
+        }
+    }
+
+    /// The time at which a new friend is written, if that is long after the decision; nil if it is not.
+    ///
+    /// The row has the version of the decision, which may have waited for the owner of the other user. Clients have passed it since.
+    static func lateness(of row: Row, by owner: borrowing Owner, at now: Now) -> Milliseconds? {
+        guard row.kind == .friend, row.value != nil, case let time = owner.knownSince(at: now) else { return nil }
+        return time > row.version.milliseconds + publicationTime / 2 ? time : nil
+    }
+
+    // MARK: Subscriptions to friends
+
+    /// Ends subscriptions to users who are not friends any more (R3), if the changes have removed friends.
+    ///
+    /// A replica may lack other friends, and leaves that to the owner.
+    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }), !owner.users[user].isReplica else { return }
+        endNonFriends(by: &owner, at: now, into: &outbox)
+        ProfileFollows(user: user).endNonFriends(by: &owner, at: now, into: &outbox)
+    }
+
+    /// Ends subscriptions to users who are not friends any more (R3).
+    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        let ended = owner.users[user].subscriptionsToNonFriends
+        guard !ended.isEmpty else { return }
+        let version = owner.clock.next(at: now.wall)
+        owner.drop(owner.users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
+    }
+
+    /// Schedules the end of subscriptions to users who are not friends, as in ``Owner/repairQuotaLater(_:at:)``: a replica may know the
+    /// friendship.
+    func repairLater(by owner: inout Owner, at now: Now) {
+        guard !owner.users[user].subscriptionsToNonFriends.isEmpty else { return }
+        let due = now.instant + owner.settings.takeoverTimeout
+        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+    }
+
+    /// Schedules the end of subscriptions that a row of another node does not allow.
+    func repairLater(after row: Row, by owner: inout Owner, at now: Now) {
+        guard !owner.users[user].isReplica else { return }
+        ProfileFollows(user: user).repairLater(after: row, by: &owner, at: now)
+        if row.kind == .friend, row.value == nil { repairLater(by: &owner, at: now) }
+    }
+}
+
+extension OwnedUser {
+    /// Whether a user is in the friend list.
+    func isFriend(_ user: UserID) -> Bool { list(.friend).contains(String(user.id)) }
+
+    /// The targets of subscriptions of type 3 that are not friends of the user.
+    fileprivate var subscriptionsToNonFriends: [UserID] {
+        let friends = list(.friend)
+        return subscriptions.entries.filter {
+            !$0.isRemoved && $0.subscribeType == Subscription.friendOnlineStatus && !friends.contains(String($0.target.id))
+        }.map(\.target)
+    }
+}
