@@ -29,6 +29,8 @@ enum ChainPlan {
         options.settings.policy.chain.rate = nil
         // The checks of hidden users know what users hide themselves.
         options.settings.policy.chain.blockHidesStatus = false
+        random = SplitMix64(seed: options.seed).split(373)
+        options.settings.policy.chain.autoNotifiesFriends = !random.isOnce(in: 4)
     }
 
     static func allowType(_ random: inout SplitMix64) -> ChainPolicy.AllowType {
@@ -61,7 +63,20 @@ enum ChainPlan {
                 user: random.number(in: 0...options.usersCount - 1), choice: choice, limit: random.number(in: 1...3))
             steps.append(Step(at: random.number(in: 0...options.activeMilliseconds), action: .chain(sync)))
         }
-        return steps + policies(options, &random)
+        return steps + policies(options, &random) + hiding(options)
+    }
+
+    /// Steps by which users show themselves to friends alone, and to everyone again, in some histories.
+    private static func hiding(_ options: SimulationOptions) -> [Step] {
+        var random = SplitMix64(seed: options.seed).split(374)
+        guard random.isOnce(in: 2) else { return [] }
+        return (0..<random.number(in: 1...6)).map { _ in
+            let mode: Visibility.Mode = random.isOnce(in: 4) ? .everyone : .friends
+            let user = random.number(in: 0...options.usersCount - 1)
+            return Step(
+                at: random.number(in: 0...options.activeMilliseconds),
+                action: .setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false))
+        }
     }
 
     private static func pair(_ options: SimulationOptions, _ random: inout SplitMix64) -> (Int, Int) {
@@ -121,8 +136,9 @@ enum ChainPlan {
 
     /// Changes who may add the users of the app without an approval.
     private static func setAllowType(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> Step {
+        var other = SplitMix64(seed: options.seed).split(375 + UInt64(at))
         let settings =
-            "\"rate.chain\":false,\"block.hidesStatus\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
+            "\"friends.autoNotify\":\(other.isOnce(in: 2)),\"rate.chain\":false,\"block.hidesStatus\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
             + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Plan.keptSettings(options))"
         return Step(at: at, action: .setPolicy("{\"preset\":\"rollcall\",\"settings\":{\(settings)}}"))
     }
