@@ -1,5 +1,4 @@
 import NodeFixture
-import PresenceWire
 import Testing
 
 extension ConformanceTests {
