@@ -106,11 +106,15 @@ struct ChainDoubts {
         return verdict == .isVoid && !hasRows(ofWriterOf: version, cluster, at: now) ? nil : verdict
     }
 
-    /// Whether this node has all rows of the node that has written a decision. One that was cut off or paused may still have it open.
+    /// Whether this node has all rows of the live members, and the writer of a decision's rows is one of them. A node that was cut off or
+    /// paused may still have the decision open.
+    ///
+    /// The version of a row names the node that has applied the decision. Any other live member may be the one that has made it.
     private static func hasRows(ofWriterOf version: Version, _ cluster: borrowing Cluster, at now: Now) -> Bool {
+        guard !cluster.lacksRowsOfMember else { return false }
         if now.wall - version.milliseconds >= lastMilliseconds { return true }
         for peer in cluster.peers.indices where cluster.peers[peer].peer.versionNode == version.node {
-            return peer == 0 || (cluster.peers[peer].isAlive && cluster.ownership.transfer.isOwnedReceived(from: peer))
+            return peer == 0 || cluster.peers[peer].isAlive
         }
         return false
     }
