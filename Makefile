@@ -16,8 +16,9 @@ ROLLCALL := .build-release/release/rollcall
 # the simulator and what the cost gate counts. The ICU data of Foundation is without the languages that nothing here uses: 30 of its 34 MB.
 RELEASE_BUILD := flags=$$(deploy/package/icu-data .build-icu) && swift build $(RELEASE) $$flags --product
 
-# The build with every check of Swift and NIO, for the tests. In CI nobody looks things up in an index or steps through a debugger.
-CHECKED := $(if $(CI),--disable-index-store -Xswiftc -gline-tables-only -Xcc -gline-tables-only)
+# The build with every check of Swift and NIO, for the tests. In CI nobody steps through a debugger. The index of sources cannot be left out:
+# SwiftPM finds the tests by it.
+CHECKED := $(if $(CI),-Xswiftc -gline-tables-only -Xcc -gline-tables-only)
 export SWIFT_CHECKED := $(CHECKED)
 
 # What `rollcall --version` names as the commit; "-dirty" for a changed work tree. Package.swift reads it. Empty outside a git repository.
