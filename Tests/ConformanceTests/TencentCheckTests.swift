@@ -158,7 +158,8 @@ extension ConformanceTests {
         func sources() async throws {
             let app = try await App("tencent", #"{"rate.chain":false}"#)
             for (source, isRight) in [
-                ("AddSource_Type_", true), ("AddSource_Type_12345678", true), ("AddSource_Type_123456é", true), ("", true),
+                ("AddSource_Type_", true), ("AddSource_Type_12345678", true), ("AddSource_Type_123456é", true), ("AddSource_Type_🏻", true),
+                ("", true),
                 ("AddSource_Type_123456789", false), ("AddSource_Type_1234567é", false), ("iOS", false), ("addsource_type_iOS", false),
             ] {
                 let answer = try await app.call("addFriend", #"{"userID":"ben","addSource":"\#(source)"}"#, node: 1)

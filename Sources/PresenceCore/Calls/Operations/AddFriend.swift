@@ -112,7 +112,8 @@ extension Fields {
     /// The origin of a friendship; empty if it is absent or null.
     func addSource() throws(Problem) -> String {
         let source = try text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
-        guard source.isEmpty || source.hasPrefix(Self.sourcePrefix) else {
+        // Bytes, not characters: a mark that joins the underscore would hide it.
+        guard source.isEmpty || source.utf8.starts(with: Self.sourcePrefix.utf8) else {
             throw .parameter("addSource: must begin with \(Self.sourcePrefix)")
         }
         return source
