@@ -12,7 +12,7 @@ struct FunctionScanner {
         let length: Int
     }
 
-    /// What a source has: its functions in the order of their ends, and whether its brackets match.
+    /// The functions of a source, in the order of their ends, and whether its brackets match.
     struct Findings: Equatable {
         var functions: [Function] = []
         var areBracketsMatched = true
