@@ -156,6 +156,12 @@ export class Network {
       });
     }
     if (fate.end === undefined) return;
+    // A timer of 0 ms would let through what the client sends before the timer fires.
+    if (fate.end === "silent" && fate.endAfter === 0) {
+      this.#count("silent");
+      pair.silence();
+      return;
+    }
     this.#after(fate.endAfter, () => {
       if (!this.#pairs.has(pair)) return;
       if (fate.end === "truncate") isTruncating = true;
