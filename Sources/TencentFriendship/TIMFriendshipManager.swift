@@ -49,7 +49,7 @@ public struct TIMFriendshipManager: Sendable {
     /// Sets fields of the own profile (P5). An unknown key refuses the call (P6).
     public func modifySelfProfile(_ values: [String: any TIMValue]) async throws(TIMError) {
         try await call { (client) async throws(PresenceError) -> Void in
-            _ = try await client.modifySelfProfile(values.compactMapValues(\.fieldValue))
+            _ = try await client.modifySelfProfile(try Self.fields(values))
         }
     }
 
@@ -244,6 +244,16 @@ public struct TIMFriendshipManager: Sendable {
         }
     }
 
+    /// Returns the user IDs on the own blocklist (P31): the list of texts of which the document speaks.
+    public func getBlackListUserIDs() async throws(TIMError) -> [String] {
+        try await call { (client) async throws(PresenceError) -> [String] in try await client.getBlackList() }
+    }
+
+    /// The same in the document's form.
+    @discardableResult public func getBlackListUserIDs(succ: (@Sendable ([String]) -> Void)?, fail: TIMFail?) -> Int {
+        Callbacks.request(succ, fail) { () async throws(TIMError) -> [String] in try await self.getBlackListUserIDs() }
+    }
+
     /// The same in the document's form.
     @discardableResult public func getBlackList(succ: (@Sendable ([TIMFriend]) -> Void)?, fail: TIMFail?) -> Int {
         Callbacks.request(succ, fail) { () async throws(TIMError) -> [TIMFriend] in try await self.getBlackList() }
@@ -356,11 +366,25 @@ extension TIMFriendshipManager {
     }
 
     private static func friends(from client: Friendship) async throws(PresenceError) -> [TIMFriend] {
-        let friends = try await client.getFriendList()
-        guard !friends.isEmpty else { return [] }
-        let profiles = try await client.getUsersProfile(friends.map(\.userID)).profileList
+        let (friends, profiles) = try await client.getFriendsWithProfiles()
         let byUser = Dictionary(profiles.map { (UserKey($0.userID), $0) }) { first, _ in first }
         return friends.map { TIMFriend($0, profile: byUser[UserKey($0.userID)]) }
+    }
+
+    /// The fields of a profile. The document's value of ``TIMProfileTypeKey_AllowType`` is a number.
+    private static func fields(_ values: [String: any TIMValue]) throws(PresenceError) -> [String: FieldValue] {
+        var fields: [String: FieldValue] = [:]
+        for (key, value) in values {
+            guard var field = value.fieldValue else { throw badValue(key) }
+            if key == TIMProfileTypeKey_AllowType, case .integer(let number) = field {
+                guard let type = TIMFriendAllowType(rawValue: Int(clamping: number)), let text = type.fieldValue else {
+                    throw badValue(key)
+                }
+                field = text
+            }
+            fields[key] = field
+        }
+        return fields
     }
 
     private static func modify(

@@ -41,6 +41,10 @@ extension Int64: TIMValue {
     public var fieldValue: FieldValue? { .integer(self) }
 }
 
+extension UInt32: TIMValue {
+    public var fieldValue: FieldValue? { .integer(Int64(self)) }
+}
+
 extension [UInt8]: TIMValue {
     /// `NSData` of the document.
     public var fieldValue: FieldValue? {

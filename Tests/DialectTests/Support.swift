@@ -3,6 +3,24 @@ import PresenceClient
 import Synchronization
 
 extension ServedCluster {
+    /// Three nodes, and an app with the preset of a document.
+    ///
+    /// - Parameters:
+    ///   - declared: what the document has an app declare in its console, as the members of a JSON object: custom fields and switches.
+    ///   - users: registered users, where the preset asks for them.
+    static func serving(
+        _ preset: String, declared: String = "", users: [String] = []
+    ) async throws -> ServedCluster {
+        let cluster = try await start(nodes: 3)
+        let policy = try await cluster.admin("setAppPolicy", #"{"preset":"\#(preset)","settings":{\#(declared)}}"#)
+        guard policy.status == 200 else { throw TestFailure("\(policy.json)") }
+        guard !users.isEmpty else { return cluster }
+        let names = users.map { "\"\($0)\"" }.joined(separator: ",")
+        let registered = try await cluster.admin("importUsers", "{\"userIDs\":[\(names)]}")
+        guard registered.status == 200 else { throw TestFailure("\(registered.json)") }
+        return cluster
+    }
+
     /// The configuration with which `user` reaches a node.
     func configuration(of user: String) -> ClientConfiguration {
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\($0.ports.client)" }) {

@@ -80,9 +80,9 @@ package struct ServedCluster: Sendable {
 
     /// Calls an operation as `user`.
     package func call(
-        _ operation: String, _ body: String, as user: String? = "ann", app: String = "default", node: Int = 0
+        _ operation: String, _ body: String, as user: String? = "ann", app: String = "default", isAdmin: Bool = false, node: Int = 0
     ) async throws -> (status: Int, json: JSON) {
-        let token = try user.map { try signedToken(user: $0, app: app) }
+        let token = try user.map { try signedToken(user: $0, app: app, isAdmin: isAdmin) }
         return try await post(nodes[node].ports.client, "/v1/\(operation)", body, token)
     }
 

@@ -74,10 +74,13 @@ public struct FriendCheck: Sendable, Hashable, Codable {
 }
 
 /// A change of the own relationship chain, or of a profile that the user follows (P38–P43).
+///
+/// After an interruption the client derives the changes of friends and requests from the lists.
 public enum RelationshipChange: Sendable, Equatable {
     case friendsAdded([Friend])
     case friendsChanged([Friend])
     case friendsDeleted([String])
+    /// Requests have come, or are unread at the login.
     case requestsAdded([FriendRequest])
     case requestsDeleted([String], FriendRequest.Kind)
     /// Requests up to a time were read, on this device or on another one.
@@ -87,6 +90,7 @@ public enum RelationshipChange: Sendable, Equatable {
     case groupsChanged([FriendGroup])
     /// The profile of the own user, of a friend, or of a followed user has another version.
     case profileChanged(String)
-    /// The client has fetched what it had missed. All of ``Relationships`` may have changed.
+    /// The client has fetched what it had missed. The changes of friends and requests came before this; the rest of ``Relationships`` may
+    /// have changed as well.
     case synced
 }

@@ -11,6 +11,8 @@ public final class Friendship: Sendable {
         weak var client: PresenceClient?
         var mirror = RelationshipMirror()
         var profiles: ProfileCache
+        /// The age of the client at which all friends were last fetched.
+        var friendsFetchedAt = Duration.zero
         /// The number of ended logins. An answer of an earlier login is of another user.
         var endedLogins = 0
     }
@@ -21,6 +23,8 @@ public final class Friendship: Sendable {
     /// Most users of one call.
     let usersMax: Int
     private let keepsLists: Bool
+    /// The time for which fetched profiles and friends are used again.
+    private let expiry: Duration
     private let clock: any Clock<Duration>
     private let madeAt = ContinuousClock.now
     private let broadcaster: Broadcaster
@@ -28,7 +32,7 @@ public final class Friendship: Sendable {
 
     init(_ configuration: ClientConfiguration, _ broadcaster: Broadcaster) {
         (usersMax, keepsLists) = (configuration.limits.chainUsersMax, configuration.keepsRelationships)
-        (clock, self.broadcaster) = (configuration.clock, broadcaster)
+        (expiry, clock, self.broadcaster) = (configuration.profileExpiry, configuration.clock, broadcaster)
         state = Mutex(State(profiles: ProfileCache(usersMax: configuration.usersMax, expiry: configuration.profileExpiry)))
     }
 
@@ -42,9 +46,35 @@ public final class Friendship: Sendable {
     }
 
     /// Returns all friends (P9), by user ID: those that the client keeps, or those of the node.
+    ///
+    /// The client asks the node again after ``ClientConfiguration/profileExpiry`` (P4).
     public func getFriendList() async throws(PresenceError) -> [Friend] {
-        let known = relationships
-        return known.isComplete ? known.friends : try await changedFriends(since: nil).friendList
+        if let kept = keptFriends() { return kept }
+        return try await changedFriends(since: nil).friendList
+    }
+
+    /// Returns all friends with their profiles. What the client has not kept comes in one pass over the pages of the list.
+    ///
+    /// - Returns: the profiles of all friends whose owners could be reached.
+    public func getFriendsWithProfiles() async throws(PresenceError) -> (friends: [Friend], profiles: [UserProfile]) {
+        if let friends = keptFriends() {
+            let profiles = kept(friends.map(\.userID))
+            if profiles.count == friends.count { return (friends, profiles) }
+        }
+        let listed = try await changedFriends(since: nil, withProfiles: true)
+        keep(listed.profiles)
+        return (listed.friendList, listed.profiles)
+    }
+
+    /// The friends that the client keeps, unless they are too old. Then the client fetches them again.
+    private func keptFriends() -> [Friend]? {
+        let (friends, lists): ([Friend]?, [RelationshipMirror.List]) = state.withLock { state in
+            guard state.mirror.state.isComplete else { return (nil, []) }
+            guard age - state.friendsFetchedAt < expiry else { return (nil, state.mirror.expireFriends()) }
+            return (state.mirror.state.friends, [])
+        }
+        fetch(lists)
+        return friends
     }
 
     /// Returns the friend requests (P21), with the number of those that were not read: those that the client keeps, or those of the node.
@@ -84,10 +114,11 @@ public final class Friendship: Sendable {
     func receive(_ news: RelationshipNews) {
         let lists = state.withLock { state in
             if case .profile(let user) = news { state.profiles.remove(user) }
+            // Under the lock, so that no change passes one that a query has shown.
+            if let change = news.change { broadcaster.send(.relationshipChanged(change)) }
             return keepsLists ? state.mirror.receive(news) : []
         }
         fetch(lists)
-        if let change = news.change { broadcaster.send(.relationshipChanged(change)) }
     }
 
     /// Makes a call of the client.
@@ -133,7 +164,13 @@ public final class Friendship: Sendable {
         let (logins, held) = state.withLock { ($0.endedLogins, $0.mirror.held(list)) }
         /// Takes an answer, unless the login has ended meanwhile. Returns the lists to fetch next.
         func take(_ apply: (inout RelationshipMirror) -> [RelationshipMirror.List]) -> [RelationshipMirror.List]? {
-            state.withLock { state in logins == state.endedLogins ? apply(&state.mirror) : nil }
+            state.withLock { state in
+                guard logins == state.endedLogins else { return nil }
+                let next = apply(&state.mirror)
+                if list == .friends { state.friendsFetchedAt = age }
+                for change in state.mirror.takeMissed() + [.synced] { broadcaster.send(.relationshipChanged(change)) }
+                return next
+            }
         }
         do throws(PresenceError) {
             let next: [RelationshipMirror.List]?
@@ -155,9 +192,7 @@ public final class Friendship: Sendable {
                 let groups = try await getFriendGroups()
                 next = take { $0.fetchedGroups(groups) }
             }
-            guard let next else { return }
-            fetch(next)
-            broadcaster.send(.relationshipChanged(.synced))
+            if let next { fetch(next) }
         } catch { await retry(list, logins) }
     }
 
@@ -172,11 +207,15 @@ public final class Friendship: Sendable {
     }
 
     /// The friends that have changed since a sequence, or all of them.
-    private func changedFriends(since sequence: String?) async throws(PresenceError) -> Wire.FriendPage {
-        var answer = try await call("getFriendList", Wire.FriendQuery(seq: sequence), as: Wire.FriendPage.self)
+    private func changedFriends(since sequence: String?, withProfiles: Bool = false) async throws(PresenceError) -> Wire.FriendPage {
+        var query = Wire.FriendQuery(seq: sequence, withProfile: withProfiles)
+        var answer = try await call("getFriendList", query, as: Wire.FriendPage.self)
+        query.seq = nil
         while answer.isFull, let cursor = answer.cursor {
-            let page = try await call("getFriendList", Wire.FriendQuery(cursor: cursor), as: Wire.FriendPage.self)
+            query.cursor = cursor
+            let page = try await call("getFriendList", query, as: Wire.FriendPage.self)
             answer.friendList += page.friendList
+            answer.profiles += page.profiles
             answer.cursor = page.cursor
         }
         return answer
@@ -205,13 +244,29 @@ extension Wire {
         var seq: String?
         var cursor: String?
         var limit = 100
+        var withProfile = false
     }
     struct FriendPage: Decodable {
+        private struct Profiled: Decodable { let profile: UserProfile? }
+        private enum CodingKeys: String, CodingKey { case friendList, deleted, isFull, seq, cursor }
+
         var friendList: [Friend]
+        /// Of the friends that came with one.
+        var profiles: [UserProfile]
         let deleted: [String]
         let isFull: Bool
         let seq: String
         var cursor: String?
+
+        init(from decoder: any Decoder) throws {
+            let page = try decoder.container(keyedBy: CodingKeys.self)
+            friendList = try page.decode([Friend].self, forKey: .friendList)
+            profiles = try page.decode([Profiled].self, forKey: .friendList).compactMap(\.profile)
+            deleted = try page.decode([String].self, forKey: .deleted)
+            isFull = try page.decode(Bool.self, forKey: .isFull)
+            seq = try page.decode(String.self, forKey: .seq)
+            cursor = try page.decodeIfPresent(String.self, forKey: .cursor)
+        }
     }
     struct RequestQuery: Encodable {
         var seq: String?

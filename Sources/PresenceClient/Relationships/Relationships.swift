@@ -39,6 +39,9 @@ struct RelationshipMirror {
 
     private(set) var state = Relationships()
     private var syncs: [List: Sync] = [:]
+    /// The friends and requests that listeners know of: those fetched first, and what they were told since.
+    private var told = Relationships()
+    private var missed: [RelationshipChange] = []
 
     /// The sequence from which the changes of a list are to be fetched; nil for the whole list.
     func held(_ list: List) -> String? { syncs[list]?.held }
@@ -87,6 +90,23 @@ struct RelationshipMirror {
         return due()
     }
 
+    /// Returns what queries have shown and no event has told (P38), and removes it.
+    ///
+    /// The first query after a login shows the requests that are unread. Later ones show what changed while there was no session.
+    mutating func takeMissed() -> [RelationshipChange] {
+        defer { missed = [] }
+        return missed
+    }
+
+    /// Drops the friends that were fetched, because they are older than the app allows (P4). Returns the lists to fetch.
+    mutating func expireFriends() -> [List] {
+        var sync = syncs[.friends, default: Sync()]
+        (sync.held, sync.isKnown, sync.isStale) = (nil, false, true)
+        syncs[.friends] = sync
+        state.isComplete = false
+        return due()
+    }
+
     /// The query under way may be older than this change.
     private mutating func noteChange(of list: List) {
         if syncs[list]?.isFetching ?? false { syncs[list]?.isStale = true }
@@ -104,10 +124,20 @@ struct RelationshipMirror {
         if sync.held == step.from, !sync.isFetching {
             sync.held = step.to
             apply(&state)
+            tellAll(of: list)
         } else if sync.held != step.to {
             sync.isStale = true
+            apply(&told)
         }
         syncs[list] = sync
+    }
+
+    private mutating func tellAll(of list: List) {
+        switch list {
+        case .friends: told.friends = state.friends
+        case .requests: told.requests = state.requests
+        case .blocked, .groups: break
+        }
     }
 
     /// The lists whose query is to begin now.
@@ -159,12 +189,53 @@ struct RelationshipMirror {
 
     private mutating func fetched(_ list: List, _ sequence: String?) -> [List] {
         var sync = syncs[list, default: Sync()]
+        let wasKnown = sync.isKnown
         (sync.held, sync.isFetching, sync.isKnown) = (sequence, false, true)
         // The answer has all that the events up to its sequence have told.
         if let sequence, sequence == sync.newest { sync.isStale = false }
         syncs[list] = sync
+        // An answer that is older than what was told is followed by another one.
+        if !sync.isStale {
+            switch list {
+            case .friends: if wasKnown { missed += missedFriends }
+            case .requests: missed += wasKnown ? missedRequests : unreadRequests
+            case .blocked, .groups: break
+            }
+            tellAll(of: list)
+        }
         state.isComplete = List.allCases.allSatisfy { syncs[$0]?.isKnown ?? false }
         return due()
+    }
+}
+
+extension RelationshipMirror {
+    private var missedFriends: [RelationshipChange] {
+        let before = Dictionary(told.friends.map { (UserKey($0.userID), $0) }) { $1 }
+        let now = Set(state.friends.map { UserKey($0.userID) })
+        let added = state.friends.filter { before[UserKey($0.userID)] == nil }
+        let changed = state.friends.filter { friend in before[UserKey(friend.userID)].map { $0 != friend } ?? false }
+        let deleted = told.friends.map(\.userID).filter { !now.contains(UserKey($0)) }
+        return (deleted.isEmpty ? [] : [.friendsDeleted(deleted)]) + (added.isEmpty ? [] : [.friendsAdded(added)])
+            + (changed.isEmpty ? [] : [.friendsChanged(changed)])
+    }
+
+    /// The received requests that were not read at the login, except those that events have told since.
+    private var unreadRequests: [RelationshipChange] {
+        let received = state.requests.filter { $0.type == .received }.sorted { $0.addTime < $1.addTime }
+        let unread = received.suffix(state.unreadCount).filter { !told.requests.contains($0) }
+        return unread.isEmpty ? [] : [.requestsAdded(unread)]
+    }
+
+    private var missedRequests: [RelationshipChange] {
+        var missed: [RelationshipChange] = []
+        for kind in FriendRequest.Kind.allCases {
+            let now = Set(state.requests.filter { $0.type == kind }.map { UserKey($0.userID) })
+            let deleted = told.requests.filter { $0.type == kind && !now.contains(UserKey($0.userID)) }.map(\.userID)
+            if !deleted.isEmpty { missed.append(.requestsDeleted(deleted, kind)) }
+        }
+        let before = Set(told.requests)
+        let added = state.requests.filter { !before.contains($0) }
+        return missed + (added.isEmpty ? [] : [.requestsAdded(added)])
     }
 }
 

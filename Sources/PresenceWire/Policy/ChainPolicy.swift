@@ -31,7 +31,7 @@ public struct ChainPolicy: Equatable, Sendable {
     public var defaultAllowType = AllowType.any
     /// See ``BlockedView``.
     public var blockedView = BlockedView.offline
-    /// The limit of all calls of the relationship chain together; nil for none. Setting `rate.chain`.
+    /// The limit of the calls that change the relationship chain or check it, together; nil for none. Setting `rate.chain`.
     public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
     /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.
     public var friendsMax: Int64 = 3_000

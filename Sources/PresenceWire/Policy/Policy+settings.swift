@@ -188,7 +188,10 @@ extension Policy {
         Setting(
             "rate.subscribe", \.subscribeRate,
             "The limit of `subscribeUserStatus` and `unsubscribeUserStatus`, for each user and operation."),
-        Setting("rate.chain", \.chain.rate, "The limit of the calls of the relationship chain, for each user, all of them together."),
+        Setting(
+            "rate.chain", \.chain.rate,
+            "The limit of the calls that change the relationship chain or check it, for each user, all of them together. Reads of one's own lists are not counted."
+        ),
         Setting("device.exposePlatforms", \.exposesPlatforms, "Whether viewers see on which platforms a user is online."),
         Setting(
             "self.reportStatus", \.selfReport,

@@ -250,12 +250,15 @@ extension RateLimits.Kind {
             if isCounted { return nil }
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
-        case .chain, .friends, .friendCall: self = .chain
+        case .friendCall(let call):
+            if !call.isChange { return nil }
+            self = .chain
+        case .chain: self = .chain
         case .checkRelations(let check):
             guard case .own = check.side else { return nil }
             self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .profiles, .issueTicket,
-            .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .friends, .profiles,
+            .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
             return nil
         }
     }
