@@ -57,8 +57,10 @@ final class Session: Sendable {
     /// Drops the connection without a logout.
     func close() { state.withLock { $0.reading }?.cancel() }
 
-    /// Waits for a condition on the received events. Fails after ten seconds.
-    func until(_ claim: String, _ condition: @escaping @Sendable ([Event]) -> Bool) async throws {
+    /// Waits for a condition on the received events. Fails after `limit`.
+    func until(
+        _ claim: String, within limit: TimeAmount = .seconds(10), _ condition: @escaping @Sendable ([Event]) -> Bool
+    ) async throws {
         try await withCheckedThrowingContinuation { (met: CheckedContinuation<Void, any Error>) in
             let id: Int? = state.withLock { state in
                 if condition(state.events) { return nil }
@@ -67,7 +69,7 @@ final class Session: Sendable {
                 return state.nextID
             }
             guard let id else { return met.resume() }
-            _ = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: .seconds(10)) { self.giveUp(id, claim) }
+            _ = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: limit) { self.giveUp(id, claim) }
         }
     }
 

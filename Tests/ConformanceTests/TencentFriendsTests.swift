@@ -46,6 +46,33 @@ extension ConformanceTests {
             }
         }
 
+        @Test("P17 An approval is 30010 if the own list is full and 30014 if the other is, the request stays, and its remark has 96 bytes")
+        func fullListsAtAnApproval() async throws {
+            let app = try await App("tencent", #"{"friends.max":1}"#)
+            for user in ["ann", "ben", "cid"] {
+                #expect(try await app.call("modifySelfProfile", #"{"values":{"AllowType":"CONFIRM"}}"#, as: user).code == 0)
+            }
+            for (asker, asked) in [("ann", "ben"), ("ben", "cid"), ("cid", "ann")] {
+                #expect(code(try await app.call("addFriend", #"{"userID":"\#(asked)"}"#, as: asker, node: 1)) == 30_539)
+            }
+            let tooLong = #"{"userID":"ann","responseType":1,"remark":"\#(String(repeating: "x", count: 97))"}"#
+            let refused = try await app.call("doResponse", tooLong, as: "ben", node: 2)
+            #expect(refused.code == 6017 && refused.detail.hasPrefix("remark: "), "\(refused.json)")
+            let edge = String(repeating: "x", count: 96)
+            let body = #"{"userID":"ann","responseType":1,"remark":"\#(edge)"}"#
+            #expect(code(try await app.call("doResponse", body, as: "ben", node: 2)) == 0)
+            let list = try await app.call("getFriendList", "{}", as: "ben", node: 0)["friendList"].elements
+            #expect(list.map { $0["remark"]?.text } == [edge])
+            // Both lists are full now: ann's own, and ben's when cid approves.
+            #expect(code(try await app.call("doResponse", #"{"userID":"cid","responseType":1}"#, as: "ann", node: 2)) == 30_010)
+            #expect(code(try await app.call("doResponse", #"{"userID":"ben","responseType":1}"#, as: "cid", node: 0)) == 30_014)
+            for (user, other) in [("ann", "cid"), ("cid", "ben")] {
+                let page = try await app.call("getPendencyList", #"{"type":1}"#, as: user, node: 1)
+                #expect(page["pendencyList"].elements.map { $0["userID"]?.text } == [other])
+                #expect(try await !friends(of: user, in: app, node: 1).contains(other))
+            }
+        }
+
         @Test("P15 Friends are deleted from one list or from both, each with a result of its own")
         func deleting() async throws {
             let app = try await App("tencent")

@@ -52,17 +52,27 @@ extension ConformanceTests {
             try await app.until("ann", is: "OFFLINE", node: 2)
         }
 
-        @Test("T8 The status is the user's: no device shows, and one of two may end") func statusOfTheUser() async throws {
+        @Test("T8 The status is the user's: no device shows, and one that comes or goes beside others causes no notice and moves no time")
+        func statusOfTheUser() async throws {
             let app = try await App("tencent")
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob").code == 0)
+            let bob = try await app.login("bob", node: 1)
             let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone")
+            try await bob.status(of: "ann") { $0.general == "ONLINE" }
+            let before = try await app.status(of: "ann", as: "bob", node: 1)
+            #expect(before.platforms == [] && before["deviceID"] == nil)
             let desk = try await app.login("ann", node: 2, query: "platform=windows&deviceID=desk")
-            let seen = try await app.status(of: "ann", node: 1)
-            #expect(seen.general == "ONLINE" && seen.platforms == [] && seen["deviceID"] == nil)
             phone.close()
             // Only the back end can see that the phone is gone.
             try await app.cluster.until("the phone is gone") { try await app.platforms(of: "ann", node: 1) == ["windows"] }
-            #expect(try await app.status(of: "ann", node: 1).general == "ONLINE")
-            #expect(desk.statuses(of: "ann").allSatisfy { $0.general == "ONLINE" })
+            let after = try await app.status(of: "ann", as: "bob", node: 1)
+            for field in ["statusType", "lastUpdateTime", "lastOnlineStatusUpdateTime", "lastCustomStatusUpdateTime", "lastSeenTime"] {
+                #expect(after[field] == before[field], "\(field)")
+            }
+            // A later change of the same user is told behind all earlier ones: nothing was told between.
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"later"}"#, node: 0).code == 0)
+            try await bob.status(of: "ann") { $0.custom == "later" }
+            #expect(bob.statuses(of: "ann").drop { $0.general != "ONLINE" }.map(\.custom) == ["", "later"])
             desk.close()
             try await app.until("ann", is: "OFFLINE")
         }
@@ -92,6 +102,10 @@ extension ConformanceTests {
             let lost = try await ann.status(of: "bob") { $0.general == "OFFLINE" }
             #expect(lost.custom == "")
             #expect(try await app.status(of: "bob", node: 2).custom == "")
+            // The own listener hears when it is connected again.
+            let again = try await app.login("bob", node: 2)
+            let own = try await again.status(of: "bob") { $0.general == "ONLINE" }
+            #expect(own.custom == "" && own["lastCustomStatusUpdateTime"] == lost["lastCustomStatusUpdateTime"])
         }
 
         @Test("T11 Without a session no custom status is set: 6014") func customStatusNeedsSession() async throws {

@@ -139,6 +139,8 @@ extension ConformanceTests.ZIMTests {
         #expect(busy.lastCustomStatusUpdateTime == busy.lastUpdateTime && busy.lastUpdateTime >= online.lastUpdateTime)
         let desk = try await app.login("bob", node: 0, query: "platform=windows")
         try await app.cluster.until("both platforms are told") { handler.newest("bob")?.onlinePlatforms == ["ios", "windows"] }
+        let second = try #require(handler.newest("bob"))
+        #expect(second.lastOnlineStatusUpdateTime == online.lastOnlineStatusUpdateTime, "a platform that comes moves no online time")
         let queried = try await zim.queryUsersStatusByUserIDs(["bob"])
         #expect(queried.userStatusList == [try #require(handler.newest("bob"))] && queried.errorUserList == [])
         try await zim.logout()

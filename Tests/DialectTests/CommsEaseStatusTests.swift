@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test("The prototypes of the document run") func prototypes() async throws {
-        let fixture = try await ServedCluster.start(["ROLLCALL_OFFLINE_GRACE": "0"])
+        let fixture = try await ServedCluster.serving("commsease")
         let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
         let delegate = Delegate()
         manager.addDelegate(delegate)
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test("A delegate that is added during a session does not receive its user's own login") func lateDelegate() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("commsease")
         try NIMSDK.register(fixture.configuration(of: "ann"))
         let manager = NIMSDK.shared().subscribeManager
         #expect(manager === NIMSDK.shared().subscribeManager)
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test("Each login receives the users who are online and their events") func logins() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("commsease")
         #expect(try await fixture.admin("setAppPolicy", #"{"preset":"commsease"}"#).status == 200)
         let (ann, bob, carl) = (
             try NIMEventSubscribeManager(fixture.configuration(of: "ann")),
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test("Only type 1 exists, and the expiry has a range") func typesAndExpiry() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("commsease")
         let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
         await #expect(throws: NIMError.self) {
             try await manager.subscribeEvent(NIMSubscribeRequest(type: 2, expiry: 60, publishers: ["bob"]))

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test("The samples of the document run") func samples() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("rongcloud")
         let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let delegate = Delegate()
         core.addSubscribeEventDelegate(delegate)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test("Failed users are named in addition to the status") func failedUsers() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("rongcloud")
         let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let one = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["test1", "ann"], expiry: 60))
         #expect(one.status == RCErrorCode(rawValue: 6017) && one.failedUserIds == ["ann"])
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test("Any expiry is the node's to refuse", arguments: [-1, .min, .max]) func expiries(seconds: Int) async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("rongcloud")
         try RCCoreClient.configure(fixture.configuration(of: "ann"))
         let core = RCCoreClient.sharedCoreClient()
         let answer = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"], expiry: seconds))

@@ -74,8 +74,7 @@ import Testing
     }
 
     @Test("The samples about profiles run: P1–P8, P43, P45") func profiles() async throws {
-        let fixture = try await ServedCluster.start()
-        try await fixture.setPolicy(#"{"rate.chain":false,"profile.customFields":{"Blood":"integer"}}"#)
+        let fixture = try await ServedCluster.serving("tencent", declared: #""profile.customFields":{"Blood":"integer"}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let other = try await manager(of: "iOS_002", in: fixture)
         try await other.friends.modifySelfProfile([TIMProfileTypeKey_Nick: "My nickname"])
@@ -110,8 +109,7 @@ import Testing
     }
 
     @Test("The samples about requests run: P12–P17, P38, P39, P41, P42") func friends() async throws {
-        let fixture = try await ServedCluster.start()
-        try await fixture.setPolicy(#"{"rate.chain":false}"#)
+        let fixture = try await ServedCluster.serving("tencent")
         let me = try await manager(of: "iOS_001", in: fixture)
         let abc = try await manager(of: "abc", in: fixture)
         let msgLabel = Label()
@@ -151,8 +149,7 @@ import Testing
     }
 
     @Test("The samples about the friend list run: P9–P11, P15, P18, P19, P40") func friendList() async throws {
-        let fixture = try await ServedCluster.start()
-        try await fixture.setPolicy(#"{"rate.chain":false,"friends.customFields":{"Since":"integer"}}"#)
+        let fixture = try await ServedCluster.serving("tencent", declared: #""friends.customFields":{"Since":"integer"}"#)
         let me = try await manager(of: "iOS_001", in: fixture)
         let abc = try await manager(of: "abc", in: fixture)
         let msgLabel = Label()
@@ -221,8 +218,7 @@ import Testing
     }
 
     @Test("Requests are read by pages, deleted and marked as read: P20–P28") func requests() async throws {
-        let fixture = try await ServedCluster.start()
-        try await fixture.setPolicy(#"{"rate.chain":false,"profile.defaultAllowType":"confirm"}"#)
+        let fixture = try await ServedCluster.serving("tencent", declared: #""profile.defaultAllowType":"confirm""#)
         let me = try await manager(of: "iOS_001", in: fixture)
         for number in 2...4 {
             let other = try await manager(of: "iOS_00\(number)", in: fixture)
@@ -260,8 +256,7 @@ import Testing
     }
 
     @Test("Blocklist and groups run: P29–P37") func lists() async throws {
-        let fixture = try await ServedCluster.start()
-        try await fixture.setPolicy(#"{"rate.chain":false}"#)
+        let fixture = try await ServedCluster.serving("tencent")
         let me = try await manager(of: "iOS_001", in: fixture)
         var request = TIMFriendRequest()
         request.identifier = "iOS_002"

@@ -21,7 +21,7 @@ import ZIMStatus
     }
 
     @Test("The samples of the document run") func samples() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("zim", users: ["ann", "bob", "userIdA", "userIdB"])
         let zim = try ZIM(fixture.configuration(of: "ann"))
         let handler = Handler()
         zim.setEventHandler(handler)
@@ -81,7 +81,7 @@ import ZIMStatus
 
     @Test("The node decides about every duration, and its error is given in minutes", arguments: [Int.min, -1, 0, 43_201, .max])
     func durations(minutes: Int) async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("zim", users: ["ann", "bob", "userIdA", "userIdB"])
         let zim = try ZIM.create(fixture.configuration(of: "ann"))
         let error = await #expect(throws: ZIMError.self) {
             try await zim.subscribeUsersStatus(["bob"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: minutes))
@@ -99,7 +99,7 @@ import ZIMStatus
     }
 
     @Test("Z16 The names of the document's samples are there, on the shared instance") func namesOfTheSamples() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.serving("zim", users: ["ann", "bob", "userIdA", "userIdB"])
         let zim = try ZIM.create(fixture.configuration(of: "ann"))
         #expect(ZIM.getInstance() === zim)
         try await zim.login()

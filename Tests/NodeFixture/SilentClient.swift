@@ -1,7 +1,5 @@
-import NodeFixture
-
 /// Logs in by hand and then says nothing more, not even the answer to a PING.
-final class SilentClient {
+package final class SilentClient {
     private let connection: RawConnection
 
     /// Over HTTP/2.
@@ -9,7 +7,7 @@ final class SilentClient {
     /// - Parameters:
     ///   - paths: of the streams that it opens.
     ///   - isReset: each is reset as soon as it is open.
-    convenience init(port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false) throws {
+    package convenience init(port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false) throws {
         var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
         for (number, path) in paths.enumerated() {
             var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
@@ -29,7 +27,7 @@ final class SilentClient {
     }
 
     /// Over HTTP/1.1.
-    convenience init(port: Int, tokenOverHTTP1 token: String) throws {
+    package convenience init(port: Int, tokenOverHTTP1 token: String) throws {
         try self.init(port: port, sending: Array("GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n".utf8))
     }
 
@@ -51,5 +49,5 @@ final class SilentClient {
         return length + [UInt8(count)] + Array(text.utf8)
     }
 
-    func close() { connection.close() }
+    package func close() { connection.close() }
 }

@@ -42,6 +42,9 @@ import Testing
         return shapes
     }
 
+    /// Those of the repository. Three rules look at them.
+    private static let shapes = shapes(of: TidyTests.sources)
+
     nonisolated(unsafe) private static let declaration =
         /^\s*(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|private|fileprivate|final|indirect|nonisolated)(?:\(set\))? )*(struct|class|enum|actor|extension|protocol) ([\w.]+)/
     nonisolated(unsafe) private static let property =
@@ -57,7 +60,9 @@ import Testing
                 types.append((name, depth, ["struct", "class", "actor"].contains(match.1)))
             }
             if let outermost = types.first, !code.allSatisfy(\.isWhitespace) { note(outermost.name) { $0.lines += 1 } }
-            if let type = types.last, type.isStoring, depth == type.depth + 1, let match = code.firstMatch(of: property) {
+            if let type = types.last, type.isStoring, depth == type.depth + 1, code.contains("let ") || code.contains("var "),
+                let match = code.firstMatch(of: property)
+            {
                 let rest = match.1
                 let isStored = !rest.contains("{") || rest.firstMatch(of: /=.*\{|didSet|willSet/) != nil
                 let name = types.map(\.name).joined(separator: ".")
@@ -71,6 +76,7 @@ import Testing
 
     /// A line without its strings and its comment.
     private static func code(of line: Substring) -> String {
+        guard line.utf8.contains(UInt8(ascii: "\"")) || line.utf8.contains(UInt8(ascii: "/")) else { return String(line) }
         let text = line.replacing(/"(?:\\.|[^"\\])*"/, with: "\"\"")
         return String(text.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)[0])
     }
@@ -85,17 +91,17 @@ import Testing
     }
 
     @Test("No type has more than 600 lines of code in all its extensions") func lines() {
-        let lines = Self.shapes(of: TidyTests.sources).mapValues(\.lines)
+        let lines = Self.shapes.mapValues(\.lines)
         #expect(Self.excess(lines, over: Self.linesMax, except: Self.linesExceptions) == [])
     }
 
     @Test("No type has more than 20 stored properties") func properties() {
-        let properties = Self.shapes(of: TidyTests.sources).mapValues(\.properties)
+        let properties = Self.shapes.mapValues(\.properties)
         #expect(Self.excess(properties, over: Self.propertiesMax, except: Self.propertiesExceptions) == [])
     }
 
     @Test("No type has more than three stored booleans") func booleans() {
-        let booleans = Self.shapes(of: TidyTests.sources).mapValues(\.booleans)
+        let booleans = Self.shapes.mapValues(\.booleans)
         #expect(Self.excess(booleans, over: Self.booleansMax, except: Self.booleansExceptions) == [])
     }
 
@@ -125,7 +131,8 @@ import Testing
     /// The comments of a source that break a rule.
     static func comments(_ source: TidyTests.Source) -> [String] {
         source.lines.enumerated().flatMap { number, line -> [String] in
-            guard let start = line.firstRange(of: #/(?:^|\s)//+ /#) else { return [] }
+            // A look at each byte costs a tenth of an expression.
+            guard line.utf8.contains(UInt8(ascii: "/")), let start = line.firstRange(of: #/(?:^|\s)//+ /#) else { return [] }
             let comment = line[start.upperBound...]
             var broken: [String] = []
             if comment.firstMatch(of: /[Ss]eed \d{3,}|[Ii]ssue \d|(?:contract|design) §/) != nil { broken.append("cites history") }
