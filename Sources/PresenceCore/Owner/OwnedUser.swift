@@ -179,6 +179,13 @@ extension Record {
 }
 
 extension OwnedUser {
+    /// Records that the user is there until now, if a session is open: a call is about to end sessions.
+    mutating func noteSeen(at wall: Milliseconds) {
+        if sessions.contains(where: { $0.graceDeadline == nil }) { lastSeenTime = max(lastSeenTime, wall) }
+    }
+}
+
+extension OwnedUser {
     /// Adds a session, or replaces the one with its ID.
     mutating func open(_ session: OwnedSession) {
         let index = sessions.firstIndex { $0.id >= session.id } ?? sessions.count

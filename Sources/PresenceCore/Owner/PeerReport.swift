@@ -58,6 +58,7 @@ struct PeerReport {
         switch detach.cause {
         case .loggedOut:
             let session = owner.users.modify(user) { user in
+                user.noteSeen(at: now.wall)
                 user.statusAfterLast = .unlogined
                 return user.sessions.remove(at: position)
             }

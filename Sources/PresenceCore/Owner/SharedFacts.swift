@@ -110,6 +110,7 @@ extension Owner {
         let user = index(of: id)
         users.modify(user) { user in
             counters.sessionsKicked += UInt64(user.sessions.count { !$0.isCounted })
+            user.noteSeen(at: now.wall)
             user.sessions = []
             user.confirmationDeadline = nil
             user.statusAfterLast = .unlogined

@@ -20,15 +20,19 @@ struct EventStreamQuery: Equatable {
         "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments",
     ]
 
-    /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice is refused.
+    /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice must have one value: a proxy may add a
+    /// parameter that the client has given already.
     init(_ query: some Collection<UInt8>) throws(Problem) {
-        var seen: Set<String> = []
+        var seen: [String: String] = [:]
         for part in query.split(separator: UInt8(ascii: "&")) {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try Self.decode(pair[0], of: "query")
             let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
             guard Self.names.contains(name) else { continue }
-            guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
+            if let earlier = seen.updateValue(value, forKey: name) {
+                guard earlier == value else { throw .parameter("\(name): occurs twice with different values") }
+                continue
+            }
             try set(name, value)
         }
     }

@@ -34,6 +34,7 @@ extension OwnerRequest {
         }
         owner.counters.logouts += UInt64(ended.count { !$0.isCounted })
         owner.users.modify(user) { user in
+            if !ended.isEmpty { user.noteSeen(at: now.wall) }
             user.sessions.removeAll { session == nil || $0.id == session }
             if session == nil { user.confirmationDeadline = nil }
             if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
