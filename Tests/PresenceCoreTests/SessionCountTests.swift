@@ -109,10 +109,31 @@ import Testing
         #expect(ends == Ends(kicked: 2))
     }
 
-    @Test("The oldest session of a user with too many is evicted") mutating func evicted() {
-        for number in 0...Limits.sessionsPerUserMax { cluster.login("ann", on: number % 3, device: "\(number)") }
+    /// IDs of sessions are in the order of the starts of their nodes, not of the logins.
+    @Test("The session with the earliest login of a user with too many is evicted, whatever the order of the IDs")
+    mutating func evicted() throws {
+        cluster.kill(2)
+        try cluster.restart(2)
+        cluster.advance(.seconds(5))
+        for number in 0...Limits.sessionsPerUserMax {
+            cluster.login("ann", on: 2 - number % 3, device: "\(number)")
+            cluster.advance(.milliseconds(50))
+        }
         #expect(ends == Ends(surplus: 1))
-        #expect(cluster.clients.count { !$0.isOpen } == 1)
+        #expect(cluster.clients.map(\.isOpen) == [false] + Array(repeating: true, count: Limits.sessionsPerUserMax))
+    }
+
+    @Test("A login is never evicted by itself, even if the clock of its node is behind") func loginOfASlowClock() {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        for number in 0...Limits.sessionsPerUserMax {
+            let stamp = UInt64(Limits.sessionsPerUserMax - number)
+            var attach = Attach(session: SessionID(stamp: stamp, node: 9), user: user("ann"), platform: "ios", deviceID: "\(number)")
+            attach.openedAt = cluster.now.wall - Milliseconds(number)
+            owner.attach(attach, from: 1, at: cluster.now, into: &outbox)
+        }
+        let sessions = owner.users[owner.index(of: user("ann"))].sessions.map(\.id.stamp)
+        #expect(sessions == (0...UInt64(Limits.sessionsPerUserMax)).filter { $0 != 1 })
     }
 
     @Test("Every login is open or counted as ended") mutating func balance() {

@@ -199,16 +199,22 @@ extension OwnedUser {
         let rivals = sessions.filter { scope == .single || $0.platform == session.platform }
         // A session that is registered again although a login has ended it was opened before that login: the message was lost.
         let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
-        let ended = rivals.filter { $0.id != newest?.id }
-        sessions.removeAll { session in ended.contains { $0.id == session.id } }
-        return ended
+        return end(rivals.filter { $0.id != newest?.id })
     }
 
-    /// Ends the oldest sessions beyond the limit. Returns them.
-    mutating func endBeyondLimit() -> [OwnedSession] {
-        guard sessions.count > Limits.sessionsPerUserMax else { return [] }
-        let ended = sessions.prefix(sessions.count - Limits.sessionsPerUserMax)
-        sessions.removeFirst(ended.count)
+    /// Ends the sessions with the earliest logins beyond the limit. Returns them.
+    ///
+    /// A login is the latest of all, even if the clock of its gateway is behind the others.
+    mutating func endBeyondLimit(_ session: OwnedSession, isLogin: Bool) -> [OwnedSession] {
+        let surplus = sessions.count - Limits.sessionsPerUserMax
+        guard surplus > 0 else { return [] }
+        let earlier = sessions.filter { !isLogin || $0.id != session.id }.sorted { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
+        return end(earlier.prefix(surplus))
+    }
+
+    /// Ends some of the sessions. Returns them.
+    private mutating func end(_ ended: some Collection<OwnedSession>) -> [OwnedSession] {
+        sessions.removeAll { session in ended.contains { $0.id == session.id } }
         return Array(ended)
     }
 

@@ -27,7 +27,8 @@ struct PeerReport {
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
             }
             user.open(session)
-            return (disconnectedCount, user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endBeyondLimit())
+            let replaced = user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient)
+            return (disconnectedCount, replaced + user.endBeyondLimit(session, isLogin: isLogin))
         }
         owner.counters.sessionsDisconnected += disconnectedCount
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
