@@ -11,6 +11,8 @@ public struct ClientConfiguration: Sendable {
     /// The platform that other users see in ``UserStatus/onlinePlatforms``: 1 to 32 letters, digits, `-`, `_` or `.`.
     public var platform = "swift"
     /// The device's ID, which operators see in explanations; at most 128 bytes.
+    ///
+    /// A login of the same user, platform and device replaces the session before it. Two clients on one device need IDs of their own.
     public var deviceID = ""
     /// Whether vendor push reaches the device. If the app's policy says so (`state.pushReachableStaysOnline`), its user stays ONLINE
     /// without a session.

@@ -44,6 +44,8 @@ struct SessionMachine {
     /// Only then does the user's owner certainly know the new session, so that the end of this stream shows nobody an OFFLINE.
     private(set) var retiring: Int?
     private var isWaiting = false
+    /// Whether a stream was not opened while there was a session. Its login may have replaced the session all the same.
+    private var mayReplaceItself = false
     /// Whether a logout is on its way. Its answer ends the session. A stream that the node ends before is not reopened.
     private(set) var isLeaving = false
     /// The attempts since a session last worked.
@@ -94,6 +96,7 @@ struct SessionMachine {
         current = stream
         pending = nil
         isWaiting = false
+        mayReplaceItself = false
         if phase != .connected { effects.append(.report(ConnectionChange(.connected, .sessionOpened))) }
         phase = .connected
         return effects
@@ -126,6 +129,7 @@ struct SessionMachine {
             retiring = nil
         } else {
             pending = nil
+            mayReplaceItself = current != nil
         }
         if isLeaving { return [] }
         var effects: [Effect] = []
@@ -147,9 +151,9 @@ struct SessionMachine {
 
     /// Records that a newer login has ended the session of a stream.
     ///
-    /// The newer login may be this client's own next stream. Then the session goes on there.
+    /// The newer login may be this client's own next stream, or one that it has given up. Then the session goes on with the next one.
     mutating func replaced(_ stream: Int) -> [Effect] {
-        guard stream == current, pending == nil else { return [] }
+        guard stream == current, pending == nil, !mayReplaceItself else { return [] }
         return end(.kickedOffline("replaced"))
     }
 
@@ -177,6 +181,7 @@ struct SessionMachine {
         pending = nil
         retiring = nil
         isWaiting = false
+        mayReplaceItself = false
         isLeaving = false
         node = nil
         return effects + [.report(ConnectionChange(.disconnected, reason)), .end]

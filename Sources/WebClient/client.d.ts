@@ -209,7 +209,7 @@ export interface PresenceOptions {
   token: string | (() => string | Promise<string>);
   /** The platform that other users see. Default `web`. */
   platform?: string;
-  /** The device's ID, at most 128 bytes. */
+  /** The device's ID, at most 128 bytes. A login of the same user, platform and device replaces the session before it. */
   deviceID?: string;
   /** The custom status that the first login sets. */
   customStatus?: string;

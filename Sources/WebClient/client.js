@@ -241,7 +241,7 @@
  * @property {string[]} addresses The base URLs of nodes of one cluster, or of a proxy in front of them.
  * @property {string | (() => string | Promise<string>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and once more when a node rejects the token.
  * @property {string} [platform] The platform that other users see. Default `web`.
- * @property {string} [deviceID] The device's ID, at most 128 bytes.
+ * @property {string} [deviceID] The device's ID, at most 128 bytes. A login of the same user, platform and device replaces the session before it.
  * @property {string} [customStatus] The custom status that the first login sets.
  * @property {boolean} [pushReachable] Whether vendor push reaches the device.
  * @property {string} [asUser] The user for whom a back end acts.
@@ -916,6 +916,8 @@ class SessionMachine {
   #address;
   #streamsCount = 0;
   #isWaiting = false;
+  /** Whether a stream was not opened while there was a session. Its login may have replaced the session all the same. */
+  #mayReplaceItself = false;
   #attempt = 0;
   #hops = 0;
   /** @type {string | null} */
@@ -966,6 +968,7 @@ class SessionMachine {
     this.current = stream;
     this.pending = null;
     this.#isWaiting = false;
+    this.#mayReplaceItself = false;
     this.#phase = "connected";
     return effects;
   }
@@ -995,7 +998,10 @@ class SessionMachine {
     if (stream === this.current) {
       this.current = this.retiring;
       this.retiring = null;
-    } else this.pending = null;
+    } else {
+      this.pending = null;
+      this.#mayReplaceItself = this.current !== null;
+    }
     if (this.isLeaving) return [];
     if (error && isFinal(error)) return this.end("refused", error.detail, error);
     this.#attempt += 1;
@@ -1008,9 +1014,9 @@ class SessionMachine {
     return [this.#wait(jitter(this.#backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
   }
 
-  /** Records that a newer login has ended the session of a stream. The newer login may be this client's own next stream. */
+  /** Records that a newer login has ended the session of a stream. The newer login may be this client's own. */
   replaced(stream) {
-    if (stream !== this.current || this.pending !== null) return [];
+    if (stream !== this.current || this.pending !== null || this.#mayReplaceItself) return [];
     return this.end("replaced", "a newer login took the place of this session", null);
   }
 
@@ -1049,6 +1055,7 @@ class SessionMachine {
     this.pending = null;
     this.retiring = null;
     this.#isWaiting = false;
+    this.#mayReplaceItself = false;
     this.isLeaving = false;
     this.#node = null;
     return [...streams.map((stream) => ["cancel", stream]), ["end", state, reason, error]];

@@ -32,7 +32,7 @@ import Testing
         for (number, user) in users.enumerated() {
             let token = try signedToken(user: user, app: app)
             let stream = HTTPExchange.stream(
-                host: "127.0.0.1", port: fixture.nodes[number % 3].ports.client, path: "/v1/events?platform=web&deviceID=d-\(user)",
+                host: "127.0.0.1", port: fixture.nodes[number % 3].ports.client, path: "/v1/events?platform=web&deviceID=d\(number)",
                 headers: [("authorization", "Bearer \(token)")], on: MultiThreadedEventLoopGroup.singleton.next())
             var iterator = stream.makeAsyncIterator()
             _ = try await iterator.next()
@@ -85,7 +85,7 @@ import Testing
             let list = try #require(answer["userStatusList"]?.elements)
             #expect(list.map { $0["userID"]?.text } == names && answer["errorUserList"]?.elements.isEmpty == true)
             let ann = try #require(list[0]["sessions"]?.elements)
-            #expect(ann.map { $0["node"]?.text } == ["n0", "n1"] && ann.allSatisfy { $0["deviceID"]?.text == "d-ann" })
+            #expect(ann.map { $0["node"]?.text } == ["n0", "n1"] && ann.map { $0["deviceID"]?.text } == ["d0", "d1"])
             #expect(ann.allSatisfy { $0["platform"]?.text == "web" && $0["since"]?.number ?? 0 > 0 && $0["sessionID"]?.text?.count == 24 })
             #expect(list[1]["sessions"]?.elements.map { $0["node"]?.text } == ["n2"])
             #expect(list.dropFirst(2).allSatisfy { $0["sessions"]?.elements.isEmpty == true })

@@ -30,5 +30,31 @@ extension ConformanceTests {
             #expect(others.allSatisfy { kickReason(of: $0) == nil })
             for session in others { session.close() }
         }
+
+        /// The first stream is read by nobody from then on, and no FIN ends it, as when a phone has left its network.
+        @Test("A device that logs in again on another node takes the place of its half-open session, and watchers see nothing")
+        func sameDevice() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let old = try RawConnection(port: app.cluster.nodes[0].ports.client)
+            let head =
+                "GET /v1/events?platform=ios&deviceID=phone HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(try app.token("ann"))\r\n\r\n"
+            old.send(Array(head.utf8))
+            try await bob.status(of: "ann") { $0.general == "ONLINE" }
+            let tablet = try await app.login("ann", node: 0, query: "platform=ios&deviceID=tablet")
+            let new = try await app.login("ann", node: 2, query: "platform=ios&deviceID=phone")
+            try await old.receive(until: "\"reason\":\"replaced\"")
+            let asked = try await app.admin("queryOnlineStatus", users(["ann"], #""withSessions":true"#))
+            #expect(asked.statuses[0]["sessions"]?.elements.compactMap { $0["deviceID"]?.text }.sorted() == ["phone", "tablet"])
+            for session in [tablet, new] {
+                #expect(kickReason(of: session) == nil)
+                let id = session.events.first { $0.name == "onConnected" }?.json["sessionID"]?.text ?? ""
+                #expect(try await app.call("logout", "{\"sessionID\":\"\(id)\"}").code == 0)
+            }
+            try await bob.status(of: "ann") { $0.general == "UNLOGINED" && $0["lastSeenTime"]?.number != 0 }
+            #expect(bob.statuses(of: "ann").compactMap(\.general) == ["UNLOGINED", "ONLINE", "UNLOGINED"])
+            old.close()
+        }
     }
 }

@@ -111,6 +111,19 @@ import Testing
         #expect(machine.replaced(2).contains(.report(ConnectionChange(.disconnected, .kickedOffline("replaced")))))
     }
 
+    @Test("The login of a stream that was given up may replace the session, which then goes on with the next stream")
+    mutating func replacedByItself() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        #expect(delay(machine.lost(2, .broken("silent"), using: &random)) != nil)
+        #expect(machine.replaced(1) == [])
+        _ = machine.lost(1, .broken("the node ended the stream"), using: &random)
+        #expect(machine.woke().count == 1)
+        _ = machine.connected(3, node: "a")
+        #expect(machine.replaced(3).contains(.report(ConnectionChange(.disconnected, .kickedOffline("replaced")))))
+    }
+
     /// The node ends the stream before it answers the logout.
     @Test("A machine that is leaving opens no stream") mutating func leaving() {
         connect()

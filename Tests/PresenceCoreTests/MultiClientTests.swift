@@ -29,6 +29,59 @@ import Testing
         #expect(!gone.contains("OFFLINE") && !gone.contains("UNLOGINED"))
     }
 
+    @Test("A login of the same device replaces its open session on whichever node, and watchers see nothing", arguments: [0, 1, 2])
+    func sameDevice(node: Int) {
+        var cluster = cluster(.all)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let old = cluster.login("ann", on: 0, device: "phone")
+        let others = [
+            cluster.login("ann", on: 0, device: "tablet"), cluster.login("ann", on: 0, platform: "web", device: "phone"),
+            cluster.login("ann", on: 0),
+        ]
+        let eventsCount = cluster.clients[bob].events.count
+        let new = cluster.login("ann", on: node, device: "phone")
+        #expect(reason(cluster.clients[old]) == "replaced" && !cluster.clients[old].isOpen && cluster.clients[new].isOpen)
+        let unnamed = cluster.login("ann", on: node)
+        cluster.advance(.seconds(10))
+        #expect((others + [new, unnamed]).allSatisfy { cluster.clients[$0].isOpen })
+        #expect(cluster.clients[bob].events.count == eventsCount)
+        for client in others + [unnamed] { cluster.close(client, .loggedOut) }
+        cluster.close(new, .loggedOut)
+        #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
+    }
+
+    @Test("A new owner ends the older of two sessions of one device") func newOwnerOfADevice() {
+        var cluster = cluster(.all)
+        let ann = cluster.user(ownedBy: 2)
+        let old = cluster.login(ann, on: 0, device: "phone")
+        cluster.advance(.milliseconds(100))
+        cluster.losing = [(2, 0)]
+        let new = cluster.login(ann, on: 1, device: "phone")
+        #expect(cluster.clients[old].isOpen)
+        cluster.losing = []
+        cluster.kill(2)
+        cluster.advance(.seconds(5))
+        #expect(reason(cluster.clients[old]) == "replaced" && cluster.clients[new].isOpen)
+    }
+
+    @Test(
+        "A login that a broken link has held up does not replace a newer one, and one of a slow clock does",
+        arguments: [(1_001, 2), (1_000, 1)])
+    func lateLogin(milliseconds: Milliseconds, last: UInt64) {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        for (stamp, openedAt) in [(UInt64(2), now.wall), (1, now.wall - milliseconds)] {
+            var attach = Attach(
+                session: SessionID(stamp: stamp, node: 9), user: user("ann"), platform: "ios", deviceID: "phone", customStatus: "\(stamp)")
+            attach.openedAt = openedAt
+            owner.attach(attach, from: 1, at: now, into: &outbox)
+        }
+        let ann = owner.users[owner.index(of: user("ann"))]
+        #expect(ann.sessions.map(\.id.stamp) == [last] && ann.record.customStatus == "\(last)")
+    }
+
     /// The owner died with the word that ended the older session.
     @Test("A new owner ends the older of two sessions that are registered again") func newOwner() {
         var cluster = cluster(.all)

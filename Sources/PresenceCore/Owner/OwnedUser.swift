@@ -165,9 +165,23 @@ struct OwnedSession {
     /// The node of the session's gateway.
     var peer: PeerIndex { PeerIndex(peerNumber) }
 
-    /// Whether a login from this device and platform replaces this session, which is in its grace.
-    func isReplaced(by attach: Attach) -> Bool {
-        graceDeadline != nil && platform == attach.platform && deviceID == attach.deviceID
+    /// Whether both sessions are of one platform and one device. A session that does not name its device may be of any.
+    func isOfDevice(of other: OwnedSession) -> Bool {
+        platform == other.platform && deviceID == other.deviceID
+    }
+
+    /// Whether a login replaces this session, which is in its grace.
+    func isReturn(of other: OwnedSession) -> Bool { graceDeadline != nil && isOfDevice(of: other) }
+}
+
+extension Policy.MultiClient {
+    /// Whether two sessions of a user may not be open together.
+    func excludes(_ other: OwnedSession, besides session: OwnedSession) -> Bool {
+        switch self {
+        case .single: true
+        case .perPlatform: other.platform == session.platform
+        case .all: other.id == session.id || (!session.deviceID.isEmpty && other.isOfDevice(of: session))
+        }
     }
 }
 
@@ -193,14 +207,22 @@ extension OwnedUser {
         sessions.insert(session, at: index)
     }
 
-    /// Ends the sessions that the app's policy does not allow together with a newer login (T34). Returns them.
+    /// Ends the sessions that may not be open together with a newer login: those of the same device, and those that the app's policy does
+    /// not allow (T34). Returns them.
+    ///
+    /// The older session of a device may be half open: its client has gone elsewhere, and no FIN says so.
     mutating func endReplaced(by session: OwnedSession, isLogin: Bool, scope: Policy.MultiClient) -> [OwnedSession] {
-        guard scope != .all else { return [] }
-        let rivals = sessions.filter { scope == .single || $0.platform == session.platform }
+        let rivals = sessions.filter { scope.excludes($0, besides: session) }
+        guard rivals.count > 1 else { return [] }
         // A session that is registered again although a login has ended it was opened before that login: the message was lost.
-        let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
-        return end(rivals.filter { $0.id != newest?.id })
+        let newest = rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) } ?? session
+        // Clocks of gateways differ a little, so a login is the newest. A login that was opened long before has waited for a broken link.
+        let isNewest = isLogin && newest.openedAt - session.openedAt <= Self.loginOrderTolerance
+        return end(rivals.filter { $0.id != (isNewest ? session.id : newest.id) })
     }
+
+    /// The time, in milliseconds, by which a login may be older than another one that was registered before, and still replace it.
+    static let loginOrderTolerance: Milliseconds = 1_000
 
     /// Ends the sessions with the earliest logins beyond the limit. Returns them.
     ///

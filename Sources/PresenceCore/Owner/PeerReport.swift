@@ -21,7 +21,7 @@ struct PeerReport {
         let listHash = owner.users[user].sessions.isEmpty ? ViewDigest.newListHash(owner.clock.next(at: now.wall)) : nil
         let (disconnectedCount, ended) = owner.users.modify(user) { user in
             if let listHash { user.listHash = listHash }
-            let disconnectedCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
+            let disconnectedCount = user.retire { $0.id != session.id && $0.isReturn(of: session) }
             if isLogin {
                 user.recordPush(attach)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
@@ -33,12 +33,14 @@ struct PeerReport {
         owner.counters.sessionsDisconnected += disconnectedCount
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
-        if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty {
+        // A login that was late, and has lost against a newer one, changes nothing.
+        let isNewest = isLogin && !ended.contains { $0.id == session.id }
+        if isNewest, let customStatus = attach.customStatus, !customStatus.isEmpty {
             change.customStatus = customStatus
             let seconds = policy.customStatusSeconds
             if seconds > 0 { change.customStatusExpiresAt = now.wall + seconds * 1_000 }
         }
-        if isLogin, !attach.isPushReachable { change.departed = [session] }
+        if isNewest, !attach.isPushReachable { change.departed = [session] }
         owner.refresh(user, change, at: now, into: &outbox)
         outbox.lists.append((peer, attach.user))
     }
