@@ -31,6 +31,28 @@ extension ConformanceTests {
             for session in others { session.close() }
         }
 
+        @Test("With one session per user, a login takes the place of a device that only vendor push reaches") func pushDevice()
+            async throws
+        {
+            let app = try await App(
+                "rollcall", #"{"login.multiClient":"single","state.pushReachableStaysOnline":true,"offlineGrace":0}"#)
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone&pushReachable=true")
+            try await bob.status(of: "ann") { $0.platforms == ["ios"] }
+            phone.close()
+            try await app.cluster.until("the phone has no session") {
+                let asked = try await app.admin("queryOnlineStatus", users(["ann"], #""withSessions":true"#))
+                return asked.statuses[0]["sessions"]?.elements.isEmpty == true
+            }
+            #expect(try await app.status(of: "ann").general == "ONLINE")
+            let desk = try await app.login("ann", node: 2, query: "platform=web&deviceID=desk")
+            try await bob.status(of: "ann") { $0.platforms == ["web"] }
+            desk.close()
+            try await bob.status(of: "ann") { $0.general == "OFFLINE" }
+            #expect(try await app.platforms(of: "ann") == [])
+        }
+
         /// The first stream is read by nobody from then on, and no FIN ends it, as when a phone has left its network.
         @Test("A device that logs in again on another node takes the place of its half-open session, and watchers see nothing")
         func sameDevice() async throws {

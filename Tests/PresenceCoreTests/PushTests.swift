@@ -80,6 +80,25 @@ import Testing
         #expect(told.last == status)
     }
 
+    @Test(
+        "A login takes the place of the devices that the policy does not allow besides it, also of those without a session",
+        arguments: Policy.MultiClient.allCases, [true, false])
+    mutating func replacedDevices(multiClient: Policy.MultiClient, isOpen: Bool) {
+        cluster.call(.setAppPolicy(Array("{\"settings\":{\"login.multiClient\":\"\(multiClient)\"}}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+        for (platform, device) in [("ios", "a"), ("web", "b")] {
+            let session = cluster.login("ann", on: 1, platform: platform, device: device, isPushReachable: true)
+            if !isOpen || platform == "web" { cluster.lose(session) }
+            cluster.advance(.seconds(3))
+        }
+        let tablet = cluster.login("ann", on: 0, device: "c")
+        let left = cluster.record(of: "ann").pushDevices.map(\.deviceID)
+        #expect(left == (multiClient == .all ? ["a", "b"] : multiClient == .perPlatform ? ["b"] : []))
+        cluster.close(tablet, .loggedOut)
+        cluster.advance(.seconds(3))
+        #expect(told.last == (multiClient == .single ? "UNLOGINED" : "ONLINE"))
+    }
+
     @Test("Of too many devices the one that was lost first is replaced") mutating func tooMany() {
         for number in 0...PushDevice.countMax {
             cluster.lose(cluster.login("ann", on: 1, device: "d\(number)", isPushReachable: true))

@@ -41,6 +41,8 @@ struct PeerReport {
             if seconds > 0 { change.customStatusExpiresAt = now.wall + seconds * 1_000 }
         }
         if isNewest, !attach.isPushReachable { change.departed = [session] }
+        change.replacedDevices = owner.users[user].replacedDevices(
+            by: session, isLogin: isNewest, ended: ended, scope: policy.multiClient)
         owner.refresh(user, change, at: now, into: &outbox)
         outbox.lists.append((peer, attach.user))
     }

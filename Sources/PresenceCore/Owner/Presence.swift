@@ -47,6 +47,8 @@ struct StatusChange {
     var end: End?
     /// The sessions whose devices were logged out, or are not reachable by push any more.
     var departed: [OwnedSession] = []
+    /// The devices whose place a login has taken (``OwnedUser/replacedDevices(by:isLogin:ended:scope:)``).
+    var replacedDevices: [PushDevice] = []
     /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
 }
@@ -79,7 +81,7 @@ enum Presence {
         let old = user.record
         var record = old
         let endsAll = change.end?.isOfAll ?? false
-        record.pushDevices = endsAll ? [] : user.pushDevices(without: change.departed, by: policy, at: now)
+        record.pushDevices = endsAll ? [] : user.pushDevices(without: change.departed, change.replacedDevices, by: policy, at: now)
         (record.statusType, record.onlinePlatforms) = user.status(with: record.pushDevices)
         if endsAll, record.statusType == .offline { record.statusType = .unlogined }  // T2
         if let customStatus = change.customStatus {

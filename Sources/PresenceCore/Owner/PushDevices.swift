@@ -4,13 +4,17 @@ import PresenceWire
 ///
 /// The devices are a part of the record from the login on. Gateway and owner may die together, and no other node knows the session.
 extension OwnedUser {
-    /// The devices that count now: the earlier ones without those of `departed` sessions, and the reachable ones of open sessions.
-    func pushDevices(without departed: [OwnedSession], by policy: Policy, at now: Now) -> [PushDevice] {
+    /// The devices that count now: the earlier ones without those of `departed` sessions and without the `replaced` ones, and the reachable
+    /// ones of open sessions.
+    func pushDevices(
+        without departed: [OwnedSession], _ replaced: [PushDevice] = [], by policy: Policy, at now: Now
+    ) -> [PushDevice] {
         let old = record.pushDevices
         let reachable = sessions.filter { $0.isPushReachable }
         guard !old.isEmpty || !reachable.isEmpty else { return [] }
         guard policy.pushReachableStaysOnline else { return [] }
         var devices = old.filter { device in !departed.contains { $0.isOf(device) } }
+        if !replaced.isEmpty { devices.removeAll { replaced.contains($0) } }
         for session in reachable {
             let index = devices.firstIndex { session.isOf($0) } ?? devices.count
             if index < devices.count, devices[index].until - now.wall > PushDevice.renewBefore { continue }
@@ -33,6 +37,17 @@ extension OwnedUser {
         }
     }
 
+    /// The devices whose place a login has taken: those of the sessions that it `ended`, and those that the app's policy does not allow
+    /// besides it. A device without a session counts as well. Otherwise it would keep its user ONLINE after the newer session.
+    func replacedDevices(
+        by session: OwnedSession, isLogin: Bool, ended: [OwnedSession], scope: Policy.MultiClient
+    ) -> [PushDevice] {
+        record.pushDevices.filter { device in
+            if sessions.contains(where: { $0.isOf(device) }) { return false }
+            return ended.contains { $0.isOf(device) } || (isLogin && scope.excludes(device, besides: session))
+        }
+    }
+
     /// Makes a user OFFLINE whose last device does not count any more, however the last session ended.
     mutating func endReachability(at now: Now) {
         if record.pushDevices.contains(where: { $0.until <= now.wall }) { statusAfterLast = .offline }
@@ -46,6 +61,17 @@ extension OwnedUser {
             next = min(next, now.instant(of: isOpen ? device.until - PushDevice.renewBefore : device.until))
         }
         return next
+    }
+}
+
+extension Policy.MultiClient {
+    /// Whether a login ends the reachability of another device of the user.
+    fileprivate func excludes(_ device: PushDevice, besides session: OwnedSession) -> Bool {
+        switch self {
+        case .single: true
+        case .perPlatform: device.platform == session.platform
+        case .all: false
+        }
     }
 }
 
