@@ -60,10 +60,29 @@ import Testing
         ann.record = decide(StatusChange(customStatus: "busy")).record
         #expect(ann.record.customStatus == "busy")
         ann.sessions = []
-        #expect(policy.clearsCustomStatus(of: .offline))
+        #expect(policy.clearsCustomStatus(of: .offline, hasOwnEnd: false))
         #expect(decide().record.customStatus == "")
         #expect(decide(isCutOff: true).record.customStatus == "busy")
         #expect(decide(StatusChange(customStatus: "gone")).record.customStatus == "gone")
+    }
+
+    @Test(
+        "A custom status with an end of its own stays when its user goes OFFLINE, unless none is shown without a session",
+        arguments: [true, false], [true, false])
+    mutating func aCustomStatusWithAnEndOfItsOwn(hasOwnEnd: Bool, needsSession: Bool) throws {
+        policy.customStatusNeedsSession = needsSession
+        login()
+        ann.record =
+            decide(StatusChange(customStatus: "at lunch", customStatusExpiresAt: 5_000, customStatusHasOwnEnd: hasOwnEnd)).record
+        #expect(try Record(Row(ann.record)) == ann.record)
+        ann.sessions = []
+        let offline = decide().record
+        let isKept = hasOwnEnd && !needsSession
+        #expect(offline.statusType == .offline && offline.customStatus == (isKept ? "at lunch" : ""))
+        #expect(offline.customStatusExpiresAt == (isKept ? 5_000 : 0) && offline.customStatusHasOwnEnd == isKept)
+        #expect(ann.record.hidden(at: version, 1_000, by: policy).customStatus == offline.customStatus)
+        ann.record = offline
+        #expect(!decide(StatusChange(customStatus: "")).record.customStatusHasOwnEnd)
     }
 
     @Test("A device that push reaches keeps its user ONLINE, until a session of the device is logged out")

@@ -9,6 +9,7 @@ import Testing
     static var record: Record {
         var record = Record(blank: ann)
         record.isRegistered = true
+        record.customStatusHasOwnEnd = true
         record.pushDevices = [PushDevice(platform: "ios", deviceID: "d", until: 1_790_000_000_000)]
         record.version = version
         record.statusType = .online

@@ -27,6 +27,7 @@ extension JSONWriter {
         member("statusType", record.statusType.name)
         member("customStatus", record.customStatus)
         member("customStatusExpiresAt", record.customStatusExpiresAt)
+        if record.customStatusHasOwnEnd { member("customStatusHasOwnEnd", true) }
         member("customStatusVersion", record.customStatusVersion.text)
         key("onlinePlatforms")
         array { json in
@@ -219,7 +220,9 @@ struct RecordFacts {
         switch value {
         case .integer(let number): take(name, number)
         case .string(let text): take(name, text)
-        case .bool(let isSo): if name.spells("isRegistered") { record.isRegistered = isSo }
+        case .bool(let isSo):
+            if name.spells("isRegistered") { record.isRegistered = isSo }
+            if name.spells("customStatusHasOwnEnd") { record.customStatusHasOwnEnd = isSo }
         case .array(let elements):
             if name.spells("onlinePlatforms") { record.onlinePlatforms = elements.compactMap(\.text) }
             if name.spells("pushDevices") { record.pushDevices = elements.map { PushDevice($0) } }

@@ -41,6 +41,8 @@ struct StatusChange {
     var customStatus: String?
     /// The end of the new custom status; 0 for never.
     var customStatusExpiresAt: Milliseconds = 0
+    /// Whether the call named this end (``PresenceWire/Record/customStatusHasOwnEnd``).
+    var customStatusHasOwnEnd = false
     var events: Event?
     var visibility: Visibility?
     /// The cause of the end of sessions; nil if connections were lost or logins took their place.
@@ -87,16 +89,20 @@ enum Presence {
         if let customStatus = change.customStatus {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : change.customStatusExpiresAt
+            record.customStatusHasOwnEnd = !customStatus.isEmpty && change.customStatusHasOwnEnd
         }
         // Not if only one disk is reachable: the user may be ONLINE on the other side of a split.
         let wentAway = record.statusType != .online && (old.statusType == .online || old.hasOutlivedStatus) && !circumstances.isCutOff
-        if wentAway, change.customStatus == nil, policy.clearsCustomStatus(of: record.statusType) {
-            (record.customStatus, record.customStatusExpiresAt) = ("", 0)
+        let isCleared = policy.clearsCustomStatus(of: record.statusType, hasOwnEnd: record.customStatusHasOwnEnd)
+        if wentAway, change.customStatus == nil, isCleared {
+            (record.customStatus, record.customStatusExpiresAt, record.customStatusHasOwnEnd) = ("", 0, false)
         }  // T11
         let statusChanged = record.statusType != old.statusType
         let platformsChanged = record.onlinePlatforms != old.onlinePlatforms
         let textChanged = record.customStatus != old.customStatus
-        let customChanged = textChanged || record.customStatusExpiresAt != old.customStatusExpiresAt
+        let endChanged =
+            record.customStatusExpiresAt != old.customStatusExpiresAt || record.customStatusHasOwnEnd != old.customStatusHasOwnEnd
+        let customChanged = textChanged || endChanged
         // T8, Z14: a change that others do not see moves no time that they see.
         let isShown = statusChanged || textChanged || change.events != nil || (platformsChanged && policy.exposesPlatforms)
         if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }

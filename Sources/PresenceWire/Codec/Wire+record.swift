@@ -164,17 +164,20 @@ extension WireReader {
 extension Record {
     private static let registeredFlag: UInt8 = 1
     private static let profileFlag: UInt8 = 2
+    private static let ownEndFlag: UInt8 = 4
 
     /// Writes one byte, and the version of the profile if there is one.
     fileprivate func writeFlags(into wire: inout WireWriter) {
         let hasProfile = profileVersion > .zero
-        wire.tag((isRegistered ? Self.registeredFlag : 0) | (hasProfile ? Self.profileFlag : 0))
+        wire.tag(
+            (isRegistered ? Self.registeredFlag : 0) | (hasProfile ? Self.profileFlag : 0) | (customStatusHasOwnEnd ? Self.ownEndFlag : 0))
         if hasProfile { wire.version(profileVersion) }
     }
 
     fileprivate mutating func readFlags(from wire: inout WireReader) throws(DecodeError) {
         let flags = try wire.tag()
-        guard flags < 4 else { throw .unknownTag(flags) }
+        guard flags < 8 else { throw .unknownTag(flags) }
+        customStatusHasOwnEnd = flags & Self.ownEndFlag != 0
         isRegistered = flags & Self.registeredFlag != 0
         if flags & Self.profileFlag != 0 { profileVersion = try wire.version() }
     }

@@ -19,6 +19,8 @@ public struct Record: Hashable, Sendable {
     public var customStatus: String
     /// The time at which the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
+    /// Whether the call that set the custom status named its end. OFFLINE then does not clear it (``Policy/offlineClearsCustomStatus``).
+    public var customStatusHasOwnEnd = false
     /// The version of the last write of the custom status.
     ///
     /// It is a fact of its own: after a split the newer custom status wins, whichever record wins.
@@ -140,6 +142,7 @@ public struct Record: Hashable, Sendable {
     public mutating func takeCustomStatus(of other: Record) {
         customStatus = other.customStatus
         customStatusExpiresAt = other.customStatusExpiresAt
+        customStatusHasOwnEnd = other.customStatusHasOwnEnd
         customStatusVersion = other.customStatusVersion
         lastCustomStatusUpdateTime = other.lastCustomStatusUpdateTime
     }

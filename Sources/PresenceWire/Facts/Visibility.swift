@@ -314,7 +314,7 @@ extension Record {
         (hiddenView.onlinePlatforms, hiddenView.pushDevices) = ([], [])
         (hiddenView.lastUpdateTime, hiddenView.lastOnlineStatusUpdateTime) = (max(wall, lastUpdateTime + 1), wall)
         hiddenView.lastSeenTime = max(wall - policy.offlineGrace.wholeMilliseconds, lastUpdateTime, lastSeenTime)
-        if policy.clearsCustomStatus(of: .offline), !customStatus.isEmpty {
+        if policy.clearsCustomStatus(of: .offline, hasOwnEnd: customStatusHasOwnEnd), !customStatus.isEmpty {
             (hiddenView.customStatus, hiddenView.customStatusExpiresAt, hiddenView.lastCustomStatusUpdateTime) = ("", 0, wall)
         }
         return hiddenView

@@ -178,7 +178,10 @@ extension Policy {
             "Whether setting a custom status needs an open session (otherwise 6014). If so, logout clears it."),
         Setting(
             "customStatus.clearOnOffline", \.offlineClearsCustomStatus,
-            "Whether the custom status is cleared when the user goes OFFLINE."),
+            """
+            Whether the custom status is cleared when the user goes OFFLINE. A text that was set with an `expiry` stays until then, unless \
+            `customStatus.needsSession` is on.
+            """),
         Setting(
             "rate.setStatus", \.setStatusRate,
             "The limit of `setSelfStatus`, `publishEvent` and `setVisibility`, for each user and operation."),

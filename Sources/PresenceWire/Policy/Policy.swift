@@ -166,7 +166,7 @@ public struct Policy: Equatable, Sendable {
     public var customStatusSecondsMax: Int64 = Limits.customStatusSeconds.upperBound
     /// Whether setting a custom status needs a session (else 6014) and a logout clears it (T11). Setting `customStatus.needsSession`.
     public var customStatusNeedsSession = false
-    /// Whether OFFLINE clears the custom status (T11, Z5). Setting `customStatus.clearOnOffline`.
+    /// Whether OFFLINE clears a custom status without an end of its own (T11, Z5). Setting `customStatus.clearOnOffline`.
     public var offlineClearsCustomStatus = true
     /// The limit of setSelfStatus (T13, Z6); nil for none. Setting `rate.setStatus`.
     public var setStatusRate: Rate?
@@ -258,10 +258,14 @@ public struct Policy: Equatable, Sendable {
 
 extension Policy {
     /// Whether a user who is not ONLINE any more loses the custom status (T11, Z5).
-    public func clearsCustomStatus(of status: StatusType) -> Bool {
+    ///
+    /// A text with an end of its own stays until then, unless no text is shown without a session.
+    ///
+    /// - Parameter hasOwnEnd: ``Record/customStatusHasOwnEnd``.
+    public func clearsCustomStatus(of status: StatusType, hasOwnEnd: Bool) -> Bool {
         switch status {
         case .online: false
-        case .offline: offlineClearsCustomStatus || customStatusNeedsSession
+        case .offline: customStatusNeedsSession || (offlineClearsCustomStatus && !hasOwnEnd)
         case .unlogined: customStatusNeedsSession
         }
     }

@@ -10,7 +10,10 @@ enum SetSelfStatus: ClientOperation {
                 "expiry",
                 Schema.integer(
                     Limits.customStatusSeconds.lowerBound...OpenAPI.standard.customStatusSecondsMax,
-                    "Seconds, at most customStatus.ttlMax. Default customStatus.ttl; 0 means until the text is cleared.")),
+                    """
+                    Seconds, at most customStatus.ttlMax. Default customStatus.ttl; 0 means until the text is cleared. A text with an expiry \
+                    stays when the user goes OFFLINE, unless customStatus.needsSession is on.
+                    """)),
             Schema.asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
@@ -21,9 +24,8 @@ enum SetSelfStatus: ClientOperation {
             throw .parameter("customStatus: is missing; it must be a string, or \"\" or null to clear the custom status")
         }
         let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
-        let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
         let range = Limits.customStatusSeconds.lowerBound...policy.customStatusSecondsMax
-        let seconds = try fields.integer("expiry", in: range, by: .ttl) ?? standard
+        let seconds = try fields.integer("expiry", in: range, by: .ttl)
         return API.Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
     }
 
@@ -40,9 +42,11 @@ extension OwnerRequest {
     /// Sets the custom status, or clears it.
     func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout Owner, into outbox: inout Outbox) {
         guard customStatus.isEmpty || maySetCustomStatus(owner) else { return answer(.refused(.noSession), into: &outbox) }
-        let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
         let user = owner.index(of: id)
-        let change = StatusChange(customStatus: customStatus, customStatusExpiresAt: expiry)
+        let validity = seconds ?? owner.policies.policy(of: id).customStatusSeconds
+        let change = StatusChange(
+            customStatus: customStatus, customStatusExpiresAt: validity > 0 ? now.wall + validity * 1_000 : 0,
+            customStatusHasOwnEnd: seconds != nil)
         if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
         answerWhenStored(.record(owner.record(of: id)), into: &outbox)
     }

@@ -1,0 +1,50 @@
+import NodeFixture
+import Testing
+
+extension ConformanceTests {
+    /// Custom statuses with an end of their own.
+    @Suite(.serialized) struct CustomStatusTests {
+        @Test(
+            "A text that was set with an expiry stays while its user is OFFLINE, unless the preset shows none without a session",
+            arguments: [("rollcall", true), ("rongcloud", true), ("commsease", true), ("zim", true), ("tencent", false)])
+        func expiry(preset: String, isKept: Bool) async throws {
+            let app = try await App(preset, #"{"offlineGrace":0,"users.mustBeRegistered":false,"rate.setStatus":false}"#)
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"at the dentist","expiry":3600}"#, node: 1).code == 0)
+            ann.close()
+            try await app.cluster.until("ann is OFFLINE") { try await app.status(of: "ann", node: 2).general == "OFFLINE" }
+            let text = isKept ? "at the dentist" : ""
+            for node in 0..<3 { #expect(try await app.status(of: "ann", node: node).custom == text) }
+            let back = try await app.login("ann", node: 2)
+            #expect(back.statuses(of: "ann").last?.custom == text)
+            #expect(try await app.status(of: "ann").custom == text)
+            // The next text has no end of its own, and replaces the end of the one before.
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"busy"}"#, node: 1).code == 0)
+            back.close()
+            try await app.cluster.until("ann is OFFLINE") { try await app.status(of: "ann", node: 2).general == "OFFLINE" }
+            #expect(try await app.status(of: "ann").custom == (preset == "zim" ? "busy" : ""))
+        }
+
+        @Test("A text that was set with an expiry ends then, also while its user is OFFLINE, and watchers are told") func end() async throws
+        {
+            let app = try await App("rollcall", #"{"offlineGrace":0}"#)
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"in a tunnel","expiry":3}"#).code == 0)
+            ann.close()
+            let lost = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
+            #expect(lost.custom == "in a tunnel")
+            try await bob.status(of: "ann") { $0.general == "OFFLINE" && $0.custom == "" }
+        }
+
+        @Test("The default validity of an app is no end of its own") func defaultValidity() async throws {
+            let app = try await App("rollcall", #"{"offlineGrace":0,"customStatus.ttl":3600}"#)
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"busy"}"#, node: 1).code == 0)
+            ann.close()
+            try await app.cluster.until("ann is OFFLINE") { try await app.status(of: "ann", node: 2).general == "OFFLINE" }
+            #expect(try await app.status(of: "ann").custom == "")
+        }
+    }
+}
