@@ -183,7 +183,7 @@ extension SimulatedCluster {
         )
     }
 
-    /// The members that a change of the policy shows or hides, which a stream sends only with the next change of a record.
+    /// The members that a change of the policy shows or hides. A client that was away then is sent them with the next change of a record.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
         let isOwn = clients[client].user == user
         return (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : [])

@@ -267,7 +267,8 @@ extension SimulatedCluster {
         let last = clients[client].streamed[user] ?? ""
         // A new subscription sends the target again. With a clock that has jumped, a subscription may end at any time.
         let isFollowedAnew = truth.mayFollowAgain(clients[client].user, user, at: time)
-        let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.hasBeenOff
+        let mayBeRepeated =
+            isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.mayShowAgain
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

@@ -180,6 +180,8 @@ struct PolicyTruth {
     private(set) var hasKeptStatus = false
     private(set) var hasHiddenPlatforms = false
     private(set) var hasHiddenOwnStatus = false
+    /// Whether a change of the policy may have sent a record again, because it shows the record in another way.
+    var mayShowAgain: Bool { hasBeenOff || hasHiddenPlatforms || hasHiddenOwnStatus }
     /// The last time at which a node may have forbidden to send other users.
     private var offUntil: Nanoseconds = .min / 2
 

@@ -38,13 +38,27 @@ struct StatusView {
         var undelivered: [UserStatus] = []
         for status in statuses {
             let delivered = entries[UserKey(status.userID)]?.delivered
-            guard delivered.map({ status.version > $0 }) ?? true else { continue }
+            guard delivered.map({ status.version > $0 }) ?? true else {
+                if replace(status) { undelivered.append(status) }
+                continue
+            }
             let newest = keep(status)
             entries[UserKey(status.userID)]?.delivered = newest.version
             undelivered.append(newest)
         }
         dropOldest()
         return undelivered
+    }
+
+    /// Replaces a delivered status by the same version of it, because the app's policy shows it in another way now. Returns whether they
+    /// differ.
+    private mutating func replace(_ status: UserStatus) -> Bool {
+        let user = UserKey(status.userID)
+        guard let known = entries[user], known.delivered == status.version, known.status.version == status.version,
+            known.status != status
+        else { return false }
+        entries[user]?.status = status
+        return true
     }
 
     @discardableResult private mutating func keep(_ status: UserStatus) -> UserStatus {

@@ -623,7 +623,10 @@ class StatusView {
     const undelivered = new Map();
     for (const status of statuses) {
       const delivered = this.#entries.get(status.userID)?.delivered ?? null;
-      if (delivered !== null && status.version <= delivered) continue;
+      if (delivered !== null && status.version <= delivered) {
+        if (this.#replace(status)) undelivered.set(status.userID, status);
+        continue;
+      }
       this.#keep(status);
       const entry = this.#entries.get(status.userID);
       if (!entry) continue;
@@ -631,6 +634,15 @@ class StatusView {
       undelivered.set(status.userID, entry.status);
     }
     return [...undelivered.values()];
+  }
+
+  /** Replaces a delivered status by the same version of it, because the app's policy shows it in another way now. Returns whether they differ. */
+  #replace(status) {
+    const entry = this.#entries.get(status.userID);
+    if (!entry || entry.delivered !== status.version || entry.status.version !== status.version) return false;
+    if (JSON.stringify(entry.status) === JSON.stringify(status)) return false;
+    entry.status = status;
+    return true;
   }
 
   #keep(status) {

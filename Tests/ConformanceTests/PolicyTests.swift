@@ -41,6 +41,39 @@ extension ConformanceTests {
             #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: "bob", node: node).code == 0)
         }
 
+        @Test("Open streams are told what a new policy shows in another way: platforms, the own status, another preset", arguments: 0..<3)
+        func shownAnew(node: Int) async throws {
+            let app = try await App("rollcall")
+            let ann = try await app.login("ann", node: 1, query: "platform=web")
+            let watcher = try await app.login("watcher", node: node)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "watcher", node: node).code == 0)
+            try await watcher.status(of: "ann") { $0.platforms == ["web"] }
+            func told(_ session: Session, _ count: Int, _ user: String = "ann") async throws -> JSON {
+                try await session.until("\(count) statuses of \(user)") { events in
+                    let lists = events.filter { $0.name == "onUserStatusChanged" }.map { $0.json["userStatusList"]?.elements ?? [] }
+                    return lists.joined().count { $0.user == user } == count
+                }
+                return try #require(session.statuses(of: user).last)
+            }
+            let (count, ownCount) = (watcher.statuses(of: "ann").count, ann.statuses(of: "ann").count)
+            let version = ann.statuses(of: "ann").last?["version"]?.text
+            try await app.set(#"{"device.exposePlatforms":false}"#, node: 2)
+            #expect(try await told(watcher, count + 1).platforms == [])
+            #expect(try await told(ann, ownCount + 1).platforms == [])
+            try await app.set(#"{"device.exposePlatforms":true}"#, node: 0)
+            #expect(try await told(watcher, count + 2).platforms == ["web"])
+            #expect(try await told(ann, ownCount + 2).platforms == ["web"])
+            try await app.set(#"{"self.reportStatus":"unknown"}"#, node: 1)
+            #expect(try await told(ann, ownCount + 3).general == "UNKNOWN")
+            let answer = try await app.admin("setAppPolicy", #"{"preset":"tencent"}"#, node: 2)
+            #expect(answer.status == 200)
+            let own = try await told(ann, ownCount + 4)
+            #expect(own.general == "ONLINE" && own.platforms == [])
+            let seen = try await told(watcher, count + 3)
+            #expect(seen.general == "ONLINE" && seen.platforms == [])
+            #expect(own["version"]?.text == version && seen["version"]?.text == version)
+        }
+
         @Test("A smaller quota evicts from the lists that are there, and a larger one gives room again") func smallerQuota() async throws {
             let app = try await App("zim")
             try await app.register(["ann", "a", "b", "c"])

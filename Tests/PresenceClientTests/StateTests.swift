@@ -24,6 +24,22 @@ import Testing
         #expect(view.deliver([status("a", "08")]) == [])
     }
 
+    @Test("Listeners receive a version again that the stream shows in another way, and an answer does not bring the earlier one back")
+    func policyOfTheView() {
+        var view = StatusView(usersMax: 10)
+        var hidden = status("a", "08")
+        hidden.onlinePlatforms = []
+        var shown = hidden
+        shown.onlinePlatforms = ["ios"]
+        #expect(view.deliver([shown]) == [shown])
+        #expect(view.deliver([hidden]) == [hidden] && view["a"] == hidden)
+        #expect(view.deliver([hidden]) == [])
+        view.store([shown])
+        #expect(view["a"] == hidden)
+        view.store([status("a", "09")])
+        #expect(view.deliver([shown]) == [] && view["a"]?.version == "09")
+    }
+
     /// é as one character, and as two.
     @Test("IDs that Unicode calls equivalent are two users") func equivalentIDs() {
         let (one, other) = ("\u{E9}", "e\u{301}")

@@ -20,6 +20,36 @@ import Testing
         #expect(cluster.processes.map { $0.disk.rows.values.count { $0.kind == .policy } } == [1, 1, 1])
     }
 
+    @Test("A policy that shows records in another way is told to open streams, and tells nobody of a hidden user")
+    mutating func shownAnew() {
+        let clients = (0..<3).map { cluster.login("bob", on: $0) }
+        cluster.subscribe("bob", to: ["ann", "carl", "eve"], on: 0)
+        for user in ["ann", "carl"] { cluster.login(user, on: 2, platform: "web") }
+        cluster.call(.setVisibility(Visibility.Change(mode: .nobody)), by: "carl", on: 1)
+        cluster.advance(.seconds(1))
+        let told = { (cluster: TestCluster, client: Int) -> [String] in
+            let list = cluster.clients[client].events.last?.data["userStatusList"]?.elements ?? []
+            return list.map {
+                "\($0["userID"]!.textValue) \($0["statusType"]!.textValue) \($0["onlinePlatforms"]!.elements.map(\.textValue))"
+            }
+        }
+        for (policy, expected) in [
+            (#"{"settings":{"device.exposePlatforms":false}}"#, ["ann ONLINE []", "bob ONLINE []"]),
+            (#"{"settings":{"self.reportStatus":"unknown"}}"#, ["bob UNKNOWN []"]),
+            (#"{"preset":"rollcall"}"#, [#"ann ONLINE ["web"]"#, #"bob ONLINE ["ios"]"#]),
+            (#"{"preset":"tencent"}"#, ["ann ONLINE []", "bob ONLINE []"]),
+        ] {
+            let before = clients.map { cluster.clients[$0].events.count }
+            #expect(setPolicy(policy) == .done)
+            for (client, count) in zip(clients, before) {
+                #expect(cluster.clients[client].events.count == count + 1 && told(cluster, client).sorted() == expected, "\(policy)")
+            }
+        }
+        let counts = clients.map { cluster.clients[$0].events.count }
+        #expect(setPolicy(#"{"settings":{"query.batchMax":7,"subscription.replayOnLogin":"online"}}"#) == .done)
+        #expect(clients.map { cluster.clients[$0].events.count } == counts)
+    }
+
     /// The liveness timeout and the offline grace of each node, in seconds.
     private func times(of app: String) -> [[Int64]] {
         cluster.processes.map { process in

@@ -420,6 +420,25 @@ test("A stream is resumed from the last event of the stream that broke, wherever
   await node.close();
 });
 
+test("Listeners receive a version again that the stream shows in another way, and no other version twice", async () => {
+  const node = await scripted((request, response) => {
+    stream(response);
+    send(response, "onConnected", opened(), 0);
+    for (const onlinePlatforms of [["ios"], ["ios"], [], [], ["ios"]]) {
+      send(response, "onUserStatusChanged", { userStatusList: [{ userID: "bob", version: "1", onlinePlatforms }] }, 1);
+    }
+    send(response, "onUserStatusChanged", { userStatusList: [{ userID: "carl", version: "1" }] }, 1);
+  });
+  const ann = client("ann", { addresses: [node.url] });
+  const told = [];
+  ann.on("userStatusChanged", (list) => told.push(...list.map((status) => `${status.userID} ${status.onlinePlatforms ?? ""}`)));
+  await ann.connect();
+  await until("carl is told", () => told.includes("carl "));
+  assert.deepEqual(told, ["bob ios", "bob ", "bob ios", "carl "]);
+  await ann.close();
+  await node.close();
+});
+
 test("Content that breaks the protocol ends one stream or one event, not the client", async () => {
   const node = await scripted((request, response, requests) => {
     stream(response);

@@ -58,6 +58,23 @@ enum Delivery {
         }
     }
 
+    /// Whether a new policy may show a viewer records that the old one did not show, or not in the same way.
+    static func differs(_ policy: Policy, from old: Policy) -> Bool {
+        policy.publishesOthers && !old.publishesOthers || policy.exposesPlatforms != old.exposesPlatforms
+            || policy.selfReport != old.selfReport
+    }
+
+    /// Whether a new policy shows a viewer this record in another way than the old one, or again.
+    ///
+    /// The views of the record are compared, because a viewer may not learn whether a hidden user is on any platform.
+    static func isShownAnew(_ record: Record, to viewer: UserID, by policy: Policy, after old: Policy) -> Bool {
+        let isOwn = record.user == viewer
+        guard isOwn || policy.publishesOthers else { return false }
+        if policy.publishesOthers, !old.publishesOthers { return true }
+        if isOwn, policy.selfReport != old.selfReport { return true }
+        return policy.exposesPlatforms != old.exposesPlatforms && !record.shown(to: viewer).onlinePlatforms.isEmpty
+    }
+
     /// Whether the client holds a newer record than this view of it.
     static func isOutdated(_ record: Record, for viewer: UserID, knowing knowledge: Backlog.Knowledge) -> Bool {
         guard case .version(let version) = knowledge else { return false }

@@ -350,14 +350,18 @@ public struct Gateway: ~Copyable {
         for session in watches.sessions(of: user) { end(sessions[session].id, reason: reason) }
     }
 
-    /// A policy has changed. A session that may receive other users' records again is sent the record of every user that it follows.
+    /// A policy has changed. Sessions are sent the records that it shows in another way, and those that they may receive again.
     private mutating func onPolicy(_ policy: Policy, of app: String?) {
         let old = policies.policy(of: app)
         policies.set(policy, of: app)
-        guard let app, policy.publishesOthers, !old.publishesOthers else { return }
+        guard let app, Delivery.differs(policy, from: old) else { return }
         for index in sessions.openIndices where watches.user(at: sessions[index].user).app == app {
-            let known = watches.targets(of: index).filter { watches.record(of: $0) != nil && !sessions[index].backlog.isExpecting($0) }
-            push(known, to: index)
+            let viewer = watches.user(at: sessions[index].user)
+            let changed = watches.targets(of: index).filter { target in
+                guard let record = watches.record(of: target), !sessions[index].backlog.isExpecting(target) else { return false }
+                return Delivery.isShownAnew(record, to: viewer, by: policy, after: old)
+            }
+            push(changed, to: index)
         }
     }
 

@@ -29,7 +29,8 @@ extension OpenAPI {
                 [
                     "type": "string", "maxLength": .integer(Int64(Limits.deviceBytesMax)),
                     "x-utf8BytesMax": .integer(Int64(Limits.deviceBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]*$"#,
-                    "description": "A login of the same user, platform and device replaces the session before it. Empty for an unnamed device.",
+                    "description":
+                        "A login of the same user, platform and device replaces the session before it. Empty for an unnamed device.",
                 ]),
             parameter(
                 "customStatus",
