@@ -25,7 +25,7 @@ import Testing
         ("setSelfStatus", #"{"customStatus":7}"#, 400, 6017), ("setSelfStatus", #"{"expiry":60}"#, 400, 6017),
         ("setSelfStatus", #"{"customStatus":""# + String(repeating: "é", count: 129) + #""}"#, 400, 6017),
         ("setSelfStatus", #"{"customStatus":"x","expiry":0}"#, 400, 6017), ("logout", #"{"sessionID":"nonsense"}"#, 400, 6017),
-        ("setSelfStatus", #"{"asUser":"bob"}"#, 400, 6017), ("noSuchOperation", "{}", 404, 404),
+        ("setSelfStatus", #"{"asUser":"bob"}"#, 403, 403), ("noSuchOperation", "{}", 404, 404),
         ("setSelfStatus", String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000), 400, 6017),
     ]
 

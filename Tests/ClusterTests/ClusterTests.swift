@@ -226,7 +226,7 @@ enum ExitCode {
         for isAdmin in [false, true] { tokens.append("Bearer \(try signedToken(user: "bob", isAdmin: isAdmin))") }
         let refused = try await HTTPExchange.send(
             .get, host: "127.0.0.1", port: port, path: path, headers: [("authorization", tokens[0])], on: loop)
-        #expect(refused.status == 400 && String(decoding: refused.body, as: UTF8.self).contains("asUser: only a token with role"))
+        #expect(refused.status == 403 && String(decoding: refused.body, as: UTF8.self).contains("asUser: only a token with role"))
         let stream = HTTPExchange.stream(host: "127.0.0.1", port: port, path: path, headers: [("authorization", tokens[1])], on: loop)
         for try await event in stream {
             #expect(String(decoding: event, as: UTF8.self).contains(#""userID":"ann""#))

@@ -47,10 +47,10 @@ def is_for_this_caller(operation, body):
         return True
     if CALLER == "user" and isinstance(body.get("asUser"), str):
         return False
-    # Only a back end adds friends without their approval (6017).
+    # Only a back end adds friends without their approval (403).
     if CALLER == "user" and operation == "addFriend" and body.get("force") is True:
         return False
-    # Only a back end may call these (6017).
+    # Only a back end may call these (403).
     if CALLER == "user" and operation in ("checkBlackList", "importFriends", "deleteAllFriends"):
         return False
     # Nobody is a friend of itself (6017).

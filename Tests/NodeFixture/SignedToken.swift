@@ -21,7 +21,14 @@ package func signedToken(
     let now = Date().timeIntervalSince1970
     let claims = Claims(
         sub: user, app: app, role: isAdmin ? "admin" : nil, exp: Int(now) + seconds, iat: (now * 1_000).rounded(.down) / 1_000)
-    let signed = base64URL(Data(#"{"alg":"HS256","typ":"JWT"}"#.utf8)) + "." + base64URL(try JSONEncoder().encode(claims))
+    return signedToken(claims: try JSONEncoder().encode(claims), secret: secret)
+}
+
+/// A token with any claims, signed with HS256.
+///
+/// - Parameter claims: a JSON object.
+package func signedToken(claims: Data, secret: String = developmentSecret) -> String {
+    let signed = base64URL(Data(#"{"alg":"HS256","typ":"JWT"}"#.utf8)) + "." + base64URL(claims)
     let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: SymmetricKey(data: Data(secret.utf8)))
     return signed + "." + base64URL(Data(code))
 }

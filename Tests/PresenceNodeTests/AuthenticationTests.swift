@@ -34,7 +34,7 @@ import Testing
 
     @Test("An expired token is refused") func expired() async throws {
         let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a", seconds: -10)
-        #expect(try await check(token) == .failure(AuthenticationError(reason: "the token has expired")))
+        #expect(try await check(token) == .failure(AuthenticationError(reason: "exp: the token has expired")))
     }
 
     @Test(
@@ -53,21 +53,39 @@ import Testing
         }
     }
 
+    private func sign(_ claims: TokenClaims, header: JWTHeader = [:]) async throws -> String {
+        try await TokenKey.hs256(secret: Self.secretA).collection().sign(claims, header: header)
+    }
+
     @Test("A time beyond all bounds counts as the far future") func farFuture() async throws {
-        let far = TokenClaims(
-            sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSince1970: 1e300)), nbf: nil)
-        let early = TokenClaims(
-            sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSince1970: 1e300)),
-            nbf: .init(value: Date(timeIntervalSince1970: 1e300)))
-        let keys = try await TokenKey.hs256(secret: Self.secretA).collection()
-        #expect(try await check(try await keys.sign(far)).get().expiresAt == .max)
-        #expect(try await check(try await keys.sign(early)) == .failure(AuthenticationError(reason: "the token is not valid yet (nbf)")))
+        var claims = TokenClaims(sub: .text("ann"), app: .text("a"), exp: .number(1e300))
+        #expect(try await check(try await sign(claims)).get().expiresAt == .max)
+        claims.nbf = .number(1e300)
+        #expect(try await check(try await sign(claims)) == .failure(AuthenticationError(reason: "nbf: the token is not valid yet")))
+    }
+
+    @Test(
+        "A token is valid from 5 s before nbf until 5 s after exp, and iat may be 60 s ahead",
+        arguments: [
+            ("nbf", 5, true), ("nbf", 7, false), ("exp", -4, true), ("exp", -6, false), ("iat", 59, true), ("iat", 62, false),
+            ("iat", -400, true),
+        ] as [(String, Double, Bool)])
+    func leeway(claim: String, ahead: Double, isTaken: Bool) async throws {
+        let time = Claim.number(Double(wall / 1_000) + ahead)
+        var claims = TokenClaims(sub: .text("ann"), app: .text("a"), exp: .number(Double(wall / 1_000) + 600))
+        switch claim {
+        case "nbf": claims.nbf = time
+        case "exp": claims.exp = time
+        default: claims.iat = time
+        }
+        let result = try await check(try await sign(claims))
+        #expect(((try? result.get()) != nil) == isTaken, "\(result)")
+        if case .failure(let error) = result { #expect(error.reason.hasPrefix("\(claim): ")) }
     }
 
     @Test("A token with a critical extension is refused") func critical() async throws {
-        let claims = TokenClaims(sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSinceNow: 60)), nbf: nil)
-        let keys = try await TokenKey.hs256(secret: Self.secretA).collection()
-        let token = try await keys.sign(claims, header: ["crit": ["b64"]])
+        let claims = TokenClaims(sub: .text("ann"), app: .text("a"), exp: .number(Date().timeIntervalSince1970 + 60))
+        let token = try await sign(claims, header: ["crit": ["b64"]])
         #expect(
             try await check(token) == .failure(AuthenticationError(reason: "the token's header calls extensions critical")))
     }

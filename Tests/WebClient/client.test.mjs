@@ -148,7 +148,7 @@ test("A refused call fails with a PresenceError that has the node's code, status
     assert.equal(error.mayTakeEffect, false);
     return true;
   });
-  await assert.rejects(ann.checkBlackList(["bob"], 1), { code: PresenceCode.badParameter });
+  await assert.rejects(ann.checkBlackList(["bob"], 1), { code: 403, status: 403 });
   await assert.rejects(ann.getUserStatus([]), { code: PresenceCode.badParameter });
   const bad = client("nobody", { token: "not a token" });
   await assert.rejects(bad.getVisibility(), { code: PresenceCode.notLoggedIn, status: 401 });

@@ -16,4 +16,10 @@ public struct Caller: Hashable, Sendable {
         self.isAdmin = isAdmin
         self.expiresAt = expiresAt
     }
+
+    /// How far the clock that wrote a token may be from the node's: 5 s. RFC 7519 §4.1.4 allows some leeway.
+    public static let leeway: Milliseconds = 5_000
+
+    /// Whether the token has expired, with the leeway.
+    public func isExpired(at wall: Milliseconds) -> Bool { expiresAt <= wall - Self.leeway }
 }

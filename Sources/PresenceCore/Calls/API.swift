@@ -33,7 +33,7 @@ package enum API {
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
         let parsed = try type.parse(fields, subject, policy)
-        if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .parameter("\(need); only a token with role \"admin\" may do this") }
+        if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
             var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
@@ -46,7 +46,7 @@ package enum API {
     /// The user of a request: the caller, or the user that an app's back end names.
     package static func subject(asUser: String?, caller: Caller) throws(Problem) -> UserID {
         guard let id = asUser else { return caller.user }
-        guard caller.isAdmin else { throw .parameter("asUser: only a token with role \"admin\" may name another user") }
+        guard caller.isAdmin else { throw .wrongRole("asUser: only a token with role \"admin\" may name another user") }
         guard Limits.isValidName(id) else { throw .userID("asUser") }
         return UserID(app: String(caller.user.app), id: id)
     }

@@ -9,17 +9,106 @@ public struct AuthenticationError: Error, Equatable, Sendable {
     public let reason: String
 }
 
-/// The claims of a token (<doc:HTTPAPI#Callers-and-tokens>).
+/// A claim of a token, as its JSON has it. A claim that is `null` counts as missing.
+enum Claim: Codable, Equatable {
+    case text(String)
+    case number(Double)
+    case boolean, list, object
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        if let text = try? value.decode(String.self) {
+            self = .text(text)
+        } else if let number = try? value.decode(Double.self) {
+            self = .number(number)
+        } else if (try? value.decode(Bool.self)) != nil {
+            self = .boolean
+        } else {
+            self = (try? decoder.unkeyedContainer()) != nil ? .list : .object
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        switch self {
+        case .text(let text): try value.encode(text)
+        case .number(let number): try value.encode(number)
+        case .boolean: try value.encode(true)
+        case .list: try value.encode([String]())
+        case .object: try value.encode([String: String]())
+        }
+    }
+
+    /// The type of a claim, for people.
+    fileprivate static func type(of claim: Claim?) -> String {
+        switch claim {
+        case nil: "missing"
+        case .text: "a text"
+        case .number: "a number"
+        case .boolean: "a boolean"
+        case .list: "a list"
+        case .object: "an object"
+        }
+    }
+}
+
+/// The claims of a token that a node reads (<doc:HTTPAPI#Callers-and-tokens>). Others refuse nothing.
 struct TokenClaims: JWTPayload {
-    var sub: String
-    var app: String?
-    var role: String?
-    var exp: ExpirationClaim
-    var nbf: NotBeforeClaim?
+    var sub: Claim?
+    var app: Claim?
+    var role: Claim?
+    var exp: Claim?
+    var nbf: Claim?
     /// The time at which the token was made, with the fraction that RFC 7519 §2 allows.
-    var iat: Double?
+    var iat: Claim?
 
     func verify(using algorithm: some JWTAlgorithm) async throws {}
+
+    /// The text of a claim. Throws for a claim of another type.
+    fileprivate static func text(_ claim: Claim?, _ name: String) throws(AuthenticationError) -> String {
+        guard case .text(let text) = claim else {
+            throw AuthenticationError(reason: "\(name): is \(Claim.type(of: claim)); it must be a text")
+        }
+        return text
+    }
+
+    /// The time of a claim. Throws for a claim of another type.
+    ///
+    /// A time beyond 64 bits is the far future or past, because callers choose the content of their tokens.
+    fileprivate static func time(_ claim: Claim?, _ name: String) throws(AuthenticationError) -> Milliseconds {
+        guard case .number(let seconds) = claim else {
+            throw AuthenticationError(reason: "\(name): is \(Claim.type(of: claim)); it must be a number of seconds")
+        }
+        return Milliseconds(exactly: (seconds * 1_000).rounded()) ?? (seconds > 0 ? .max : .min)
+    }
+
+    /// The caller that the claims name. Throws if a claim is of another type or names no user.
+    fileprivate func caller() throws(AuthenticationError) -> Caller {
+        let id = try Self.text(sub, "sub")
+        let app = try app.map { claim throws(AuthenticationError) in try Self.text(claim, "app") } ?? "default"
+        let role = try role.map { claim throws(AuthenticationError) in try Self.text(claim, "role") }
+        let expiresAt = try Self.time(exp, "exp")
+        let issuedAt = try iat.map { claim throws(AuthenticationError) in try Self.time(claim, "iat") }
+        for (name, text) in [("sub", id), ("app", app)] where !Limits.isValidName(text) {
+            throw AuthenticationError(reason: "\(name): must be 1 to 64 bytes without control characters")
+        }
+        return Caller(user: UserID(app: app, id: id), isAdmin: role == "admin", expiresAt: expiresAt, issuedAt: issuedAt ?? 0)
+    }
+
+    /// Throws if the token is not valid at a time.
+    fileprivate func check(_ caller: Caller, at wall: Milliseconds) throws(AuthenticationError) {
+        guard !caller.isExpired(at: wall) else { throw AuthenticationError(reason: "exp: the token has expired") }
+        // Most tokens count whole seconds, so the node's time is rounded up to one.
+        let latest = (wall + 999) / 1_000 * 1_000 + Caller.leeway
+        if let nbf, try Self.time(nbf, "nbf") > latest { throw AuthenticationError(reason: "nbf: the token is not valid yet") }
+        guard caller.issuedAt <= wall + Self.issuedAheadMax else {
+            throw AuthenticationError(
+                reason: "iat: is more than \(Self.issuedAheadMax / 1_000) s ahead; it must be the time of issue in seconds since 1970")
+        }
+    }
+
+    /// How far `iat` may be ahead of the node's clock. A time in milliseconds is always beyond.
+    static let issuedAheadMax: Milliseconds = 60_000
 }
 
 /// A key that signs, or only checks, the tokens of an app.
@@ -108,11 +197,12 @@ public final class Authenticator: Sendable {
         guard token.count <= 8_192 else { throw AuthenticationError(reason: "the token is longer than 8192 bytes") }
         let (header, claims): (JWTHeader, TokenClaims)
         do { (header, claims, _) = try DefaultJWTParser().parse(token, as: TokenClaims.self) } catch {
-            throw AuthenticationError(reason: "the token is not a JWT with the claims sub and exp")
+            throw AuthenticationError(reason: "the token is not a JWT whose claims are a JSON object")
         }
         // RFC 7515 §4.1.11: a verifier must refuse a header whose critical extensions it does not know, and this node knows none.
         guard header.fields["crit"] == nil else { throw AuthenticationError(reason: "the token's header calls extensions critical") }
-        let app = claims.app ?? "default"
+        let caller = try claims.caller()
+        let app = String(caller.user.app)
         let candidates = keys[app] ?? development.map { [$0] } ?? []
         guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
         // RFC 8725 §3.1: the key decides the algorithm, never the token.
@@ -124,23 +214,8 @@ public final class Authenticator: Sendable {
         guard await isSigned(token, by: fitting) else {
             throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
         }
-        let expiresAt = Self.milliseconds(claims.exp.value)
-        guard expiresAt > wall else { throw AuthenticationError(reason: "the token has expired") }
-        if let start = claims.nbf?.value, Self.milliseconds(start) > wall {
-            throw AuthenticationError(reason: "the token is not valid yet (nbf)")
-        }
-        guard Limits.isValidName(claims.sub), Limits.isValidName(app) else {
-            throw AuthenticationError(reason: "sub and app must be 1 to 64 bytes without control characters")
-        }
-        return Caller(
-            user: UserID(app: app, id: claims.sub), isAdmin: claims.role == "admin", expiresAt: expiresAt,
-            issuedAt: claims.iat.flatMap { Milliseconds(exactly: ($0 * 1_000).rounded()) } ?? 0)
-    }
-
-    /// The time of a claim. A time beyond 64 bits is the far future or past, because callers choose the content of their tokens.
-    private static func milliseconds(_ date: Date) -> Milliseconds {
-        let value = date.timeIntervalSince1970 * 1_000
-        return Milliseconds(exactly: value.rounded()) ?? (value > 0 ? .max : .min)
+        try claims.check(caller, at: wall)
+        return caller
     }
 
     private func isSigned(_ token: [UInt8], by candidates: [Key]) async -> Bool {
@@ -165,10 +240,10 @@ public struct TokenMint: Sendable {
 
     /// A token for `user` of `app`, valid for `seconds`.
     public func token(user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400) async throws -> String {
+        let now = Date().timeIntervalSince1970
         let claims = TokenClaims(
-            sub: user, app: app, role: isAdmin ? "admin" : nil,
-            exp: ExpirationClaim(value: Date(timeIntervalSinceNow: TimeInterval(seconds))), nbf: nil,
-            iat: (Date().timeIntervalSince1970 * 1_000).rounded(.down) / 1_000)
+            sub: .text(user), app: .text(app), role: isAdmin ? .text("admin") : nil, exp: .number(now.rounded(.down) + Double(seconds)),
+            iat: .number((now * 1_000).rounded(.down) / 1_000))
         return try await keys.sign(claims)
     }
 }
@@ -197,7 +272,7 @@ struct VerifiedTokens {
 
     /// The token of this header, if it is known and has not expired.
     func token(_ header: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
-        guard let token = tokens[header], token.caller.expiresAt > wall else { return nil }
+        guard let token = tokens[header], !token.caller.isExpired(at: wall) else { return nil }
         return token
     }
 

@@ -19,7 +19,7 @@ struct Callers {
     mutating func caller(
         of header: UnsafeBufferPointer<UInt8>, on connection: some TokenConnection, at now: Now, _ voidTokens: VoidTokens
     ) -> Caller? {
-        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.caller.expiresAt > now.wall,
+        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), !known.caller.isExpired(at: now.wall),
             !voidTokens.isVoid(known.caller.user, issuedAt: known.caller.issuedAt)
         {
             return known.caller

@@ -20,7 +20,10 @@ extension OpenAPI {
             "There is no token, or the token is invalid: 6014. Also setSelfStatus of a user without a session, where customStatus.needsSession is on."
         ),
         refused(.wrongRole, "The token is valid, but its role does not allow the call: 403."),
-        refused(.notAllowed, "The app's plan does not cover the call: 7013. The feature is switched off for the app: 72001."),
+        refused(
+            .notAllowed,
+            "The app's plan does not cover the call: 7013. The feature is switched off for the app: 72001. The role of the token does not allow the call: 403."
+        ),
         refused(
             .noSuchUser,
             "The user of asUser does not exist, or one of userIDs where errors.shape is wholeCall: 70107. Only where users.mustBeRegistered is on."

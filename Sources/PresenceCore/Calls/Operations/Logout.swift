@@ -10,7 +10,7 @@ enum Logout: ClientOperation {
             ),
             Schema.asUser,
         ]),
-        answer: ["type": "object"], refusals: [.noSuchUser])
+        answer: ["type": "object"], refusals: [.wrongRole, .noSuchUser])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .logout(try fields.session()), subject: subject, errors: [])

@@ -14,7 +14,7 @@ enum SetVisibility: ClientOperation {
             Schema.optional("invisible", Schema.described(Schema.bool, "True: no other user may see the caller, whatever visibility is.")),
             Schema.asUser,
         ]),
-        answer: Schema.visibility, refusals: [.noSuchUser, .rateLimited])
+        answer: Schema.visibility, refusals: [.wrongRole, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .setVisibility(try change(fields, subject)), subject: subject, errors: [])
@@ -49,7 +49,7 @@ enum GetVisibility: ClientOperation {
     static let description = OpenAPI.Operation(
         name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([Schema.asUser]),
         answer: Schema.visibility,
-        refusals: [.noSuchUser])
+        refusals: [.wrongRole, .noSuchUser])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .getVisibility, subject: subject, errors: [])
