@@ -19,8 +19,8 @@ extension SimulatedCluster {
         excuseAbsence(of: call.user)
         noteReachEnded(call.user)
         let wall = Self.epoch + call.at / 1_000_000
-        // The owner dates the kick by its own clock.
-        let offset: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 100
+        // The owner dates the kick by its own clock, and a token has whole seconds.
+        let offset: Milliseconds = options.faults.contains(.clocks) ? 46_000 : 1_100
         truth.kicks.append(Kick(user: call.user, askedAt: call.at, acknowledgedAt: time, voidBefore: wall - offset))
         guard isQuiet(since: time) else { return }
         plan(.expectKick(truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))

@@ -41,7 +41,7 @@ import Testing
 
     @Test("A kicked user needs a token that was issued later") func kick() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
-        let token = try signedToken(user: "ann")
+        let token = try signedToken(user: "ann", age: 1)
         let call = { (token: String, node: Int) in
             try await HTTPExchange.send(
                 .post, host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/getUserStatus",

@@ -78,10 +78,14 @@ import Testing
         try await fixture.stop()
     }
 
-    private func ticket(of user: String, _ fixture: ServedCluster) async throws -> String {
-        let answer = try await fixture.call("streamTicket", "{}", as: user)
-        #expect(answer.status == 200 && answer.json["expiresInSeconds"]?.number == 30)
-        return try #require(answer.json["ticket"]?.text)
+    private func ticket(of user: String, tokenAge: Int = 0, _ fixture: ServedCluster) async throws -> String {
+        let answer = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/streamTicket",
+            headers: [("authorization", "Bearer \(try signedToken(user: user, age: tokenAge))")],
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        let json = try JSON(answer.body)
+        #expect(answer.status == 200 && json["expiresInSeconds"]?.number == 30)
+        return try #require(json["ticket"]?.text)
     }
 
     @Test("A stream ticket opens one stream of its user, at any node of the cluster") func ticketOpensOnce() async throws {
@@ -110,7 +114,7 @@ import Testing
 
     @Test("A kick voids the tickets that older tokens have requested") func kick() async throws {
         let fixture = try await ServedCluster.start(nodes: 2)
-        let ticket = try await ticket(of: "ann", fixture)
+        let ticket = try await ticket(of: "ann", tokenAge: 1, fixture)
         let admin = try signedToken(user: "ops", isAdmin: true)
         let kicked = try await HTTPExchange.send(
             .post, host: "127.0.0.1", port: fixture.nodes[1].ports.ops, path: "/admin/v1/kick",

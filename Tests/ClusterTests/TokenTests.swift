@@ -89,4 +89,22 @@ import Testing
         }
         try await fixture.stop()
     }
+
+    @Test("A token that is made right after a kick, in whole seconds, is accepted, and none that was made before") func kick() async throws
+    {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let earlier = token(["iat": seconds(-1)])
+        for node in 0..<3 { #expect(try await call(fixture, earlier, node: node).status == 200) }
+        #expect(try await fixture.admin("kick", #"{"userID":"ann"}"#, node: 1).status == 200)
+        let later = token(["iat": seconds(0)])
+        let withoutTime = token(["iat": ""])
+        for node in 0..<3 {
+            #expect(try await call(fixture, later, node: node).status == 200)
+            let refused = try await call(fixture, earlier, node: node)
+            #expect(refused.status == 401 && refused.detail.hasPrefix("iat: the user was kicked"), "\(refused)")
+            let unnamed = try await call(fixture, withoutTime, node: node)
+            #expect(unnamed.status == 401 && unnamed.detail.contains("the token has no iat"), "\(unnamed)")
+        }
+        try await fixture.stop()
+    }
 }

@@ -14,13 +14,16 @@ private struct Claims: Encodable {
 
 /// A token for `user` of `app`, signed with HS256 (<doc:HTTPAPI#Callers-and-tokens>).
 ///
-/// - Parameter seconds: the time for which it is valid.
+/// - Parameters:
+///   - seconds: the time for which it is valid.
+///   - age: how long ago it was made, in seconds.
 package func signedToken(
-    user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400, secret: String = developmentSecret
+    user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400, age: Int = 0, secret: String = developmentSecret
 ) throws -> String {
     let now = Date().timeIntervalSince1970
     let claims = Claims(
-        sub: user, app: app, role: isAdmin ? "admin" : nil, exp: Int(now) + seconds, iat: (now * 1_000).rounded(.down) / 1_000)
+        sub: user, app: app, role: isAdmin ? "admin" : nil, exp: Int(now) + seconds, iat: (now * 1_000).rounded(.down) / 1_000 - Double(age)
+    )
     return signedToken(claims: try JSONEncoder().encode(claims), secret: secret)
 }
 

@@ -83,7 +83,7 @@ import Testing
         let phone = cluster.login("ann", on: full)
         cluster.fullDisks = [full]
         cluster.advance(.milliseconds(50))
-        let issuedAt = cluster.now.wall - 1
+        let issuedAt = cluster.now.wall - 1_000
         #expect(cluster.call(call(.kick), by: "ann", on: full) == .done)
         #expect(cluster.clients[phone].events.last?.name == "onKickedOffline")
         let isVoid = cluster.processes[full].gateways[0].value.isVoid(user("ann"), issuedAt: issuedAt)

@@ -8,7 +8,7 @@ struct Kicks {
     static let horizon: Milliseconds = 30 * 86_400_000
 
     struct Entry {
-        /// The time before which tokens were issued that are void.
+        /// The time of the kick, by the clock of the user's owner. All nodes use this time, however their clocks differ.
         let before: Milliseconds
         /// The reason that the sessions receive.
         let reason: String

@@ -18,19 +18,27 @@ public struct GatewayPolicies: Sendable {
     mutating func set(_ policy: Policy, of app: String?) { if let app { policies[app] = policy } else { standard = policy } }
 }
 
-/// The times since when the tokens of kicked users are void.
+/// The times of kicks, since when earlier tokens of the users are void.
 public struct VoidTokens: Sendable {
     /// By user. The node bounds their number.
     private var before: [UserID: Milliseconds] = [:]
 
     init() {}
 
-    /// Tokens of a user that were issued before this time are void; nil if the user was not kicked.
+    /// The time of the user's kick; nil if the user was not kicked.
     subscript(user: UserID) -> Milliseconds? {
         get { before[user] }
         set { before[user] = newValue }
     }
 
-    /// Whether a token that was issued at this time is void, because its user was kicked since.
-    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool { !before.isEmpty && issuedAt < before[user] ?? .min }
+    /// The resolution of `iat`: most libraries write whole seconds, rounded down.
+    ///
+    /// A token that was made right after a kick names a time up to a second before it.
+    static let resolution: Milliseconds = 1_000
+
+    /// Whether a token that was issued at this time is void, because its user was kicked a second later or more.
+    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
+        guard !before.isEmpty, let kickedAt = before[user] else { return false }
+        return issuedAt <= kickedAt - Self.resolution
+    }
 }

@@ -22,7 +22,7 @@ public enum NodeMessage: Equatable, Sendable {
     case callFailed(ListUpdate)
     /// End a session's stream.
     case end(SessionID, reason: String)
-    /// The sessions of a user end, and tokens that were issued before this time are void.
+    /// The sessions of a user end, and tokens that were issued earlier than this time are void (``VoidTokens``).
     case kicked(UserID, before: Milliseconds, reason: String)
     /// The kicks of these users have expired.
     case expireKicks([UserID])

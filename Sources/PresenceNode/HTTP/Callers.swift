@@ -50,7 +50,10 @@ struct Callers {
     ) throws(Problem) -> Caller {
         switch result {
         case .success(let caller) where voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt):
-            throw .notLoggedIn("the user was kicked after the token was issued (iat); log in anew")
+            throw .notLoggedIn(
+                caller.issuedAt == 0
+                    ? "the user was kicked, and the token has no iat: for 30 days a token must say when it was issued"
+                    : "iat: the user was kicked after the token was issued; log in again for a new token")
         case .success(let caller):
             tokens.add(VerifiedToken(header: header, caller: caller))
             return caller

@@ -27,17 +27,27 @@ import Testing
         expect(caller(header, at: 6_999) == ann && caller(header, at: 7_000) == nil)
     }
 
-    @Test("A token that was issued before its user was kicked is refused, also if it is known")
+    @Test("A token that was issued a second before its user was kicked is refused, also if it is known")
     mutating func kickedUser() throws {
         _ = try callers.checked(header, .success(ann), VoidTokens())
         expect(caller(header) == ann)
         var voidTokens = VoidTokens()
-        voidTokens[ann.user] = 501
+        voidTokens[ann.user] = 1_500
         expect(caller(header, voidTokens) == nil)
         let problem = #expect(throws: Problem.self) { try callers.checked(header, .success(ann), voidTokens) }
-        expect(problem?.status == 401)
-        voidTokens[ann.user] = 500
+        expect(problem?.status == 401 && problem?.detail.hasPrefix("iat: ") == true)
+        voidTokens[ann.user] = 1_499
         expect(caller(header, voidTokens) == ann)
+    }
+
+    @Test("After a kick the refusal of a token without iat says that the token needs one")
+    mutating func kickedUserWithoutTime() {
+        var caller = ann
+        caller.issuedAt = 0
+        var voidTokens = VoidTokens()
+        voidTokens[ann.user] = 1_700_000_000_000
+        let problem = #expect(throws: Problem.self) { try callers.checked(header, .success(caller), voidTokens) }
+        expect(problem?.detail.contains("no iat") == true)
     }
 
     @Test("A token that fails its check is refused with the reason, and stays unknown")
