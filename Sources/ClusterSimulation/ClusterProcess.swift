@@ -105,9 +105,9 @@ package class ClusterProcess {
 
     /// Opens a session of a client.
     final func open(
-        _ attach: Attach, of client: Int, at gateway: Int, resumeFrom: Milliseconds?, at now: Now
+        _ attach: Attach, of client: Int, at gateway: Int, until expiresAt: Milliseconds = .max, resumeFrom: Milliseconds?, at now: Now
     ) -> Gateway.SessionIndex {
-        let session = gateways[gateway].value.open(attach, resumeFrom: resumeFrom, at: now)
+        let session = gateways[gateway].value.open(attach, until: expiresAt, resumeFrom: resumeFrom, at: now)
         while clients[gateway].count <= Int(session) { clients[gateway].append(nil) }
         clients[gateway][Int(session)] = client
         return session

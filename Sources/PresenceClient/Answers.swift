@@ -135,4 +135,5 @@ enum Wire {
         var sessionID: String?
     }
     struct Logout: Encodable { var sessionID: String? }
+    struct Renew: Encodable { var sessionID: String }
 }

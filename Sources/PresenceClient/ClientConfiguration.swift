@@ -1,6 +1,8 @@
 /// The settings of a client: the nodes, the user's token, and the timeouts.
 public struct ClientConfiguration: Sendable {
-    /// Returns the app's token for the user. The client calls it before the first request, and again when a node rejects the token.
+    /// Returns the app's token for the user.
+    ///
+    /// The client calls it before the first request, before the token of the session ends, and when a node rejects the token.
     public typealias TokenProvider = @Sendable () async throws -> String
 
     /// The base URLs of nodes of one cluster, or of a proxy in front of them: `https://presence.example.com`. HTTP/2 with TLS, HTTP/1.1

@@ -15,6 +15,7 @@ enum ServerEvent: Equatable {
     case kickedOffline(reason: String)
     case loggedOut
     case reconnectHint(after: Duration)
+    case tokenExpiring
 
     /// Reads an event; nil for an unknown kind. Throws if the content does not match the name.
     init?(_ event: EventStreamParser.Event) throws {
@@ -36,6 +37,7 @@ enum ServerEvent: Equatable {
             // Nodes of an earlier version send this in place of `onLogout`.
             self = reason == "logout" ? .loggedOut : .kickedOffline(reason: reason)
         case "onLogout": self = .loggedOut
+        case "onTokenExpiring": self = .tokenExpiring
         case "onReconnectHint":
             self = .reconnectHint(after: .milliseconds(max(try JSON.decode(Hint.self, from: event.data).afterMilliseconds ?? 0, 0)))
         default:

@@ -28,9 +28,7 @@ extension PresenceClient {
     }
 
     private func drop(_ stream: Int) {
-        let dropped = streams.removeValue(forKey: stream)
-        dropped?.task?.cancel()
-        dropped?.deadline?.cancel()
+        streams.removeValue(forKey: stream)?.cancel()
     }
 
     private func end() {
@@ -99,14 +97,14 @@ extension PresenceClient {
             query += "&customStatus=\(percentEncoded(loginStatus.text))"
         }
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
-        let token = try await currentToken(after: nil)
-        var request = TransportRequest(url: url, token: token, lastEventID: lastEventID)
+        var request = TransportRequest(url: url, token: try await currentToken(after: nil), lastEventID: lastEventID)
         var response = try await transport.send(request, timeout: configuration.connectTimeout, over: nil)
         if response.status == 401 {
-            request.token = try await currentToken(after: token)
+            request.token = try await currentToken(after: request.token)
             response = try await transport.send(request, timeout: configuration.connectTimeout, over: response.pool)
         }
         guard response.status == 200 else { throw try await refusal(response) }
+        streams[stream]?.token = request.token
         return response
     }
 
@@ -137,6 +135,7 @@ extension PresenceClient {
         case .kickedOffline(let reason):
             // The answer to the own logout ends the session.
             if machine.isLeaving { return }
+            if reason == TokenRenewal.reason { return TokenRenewal.expired(on: stream, of: self) }
             let effects = reason == "replaced" ? machine.replaced(stream) : machine.end(.kickedOffline(reason))
             if effects.isEmpty { return }
             broadcaster.send(.kickedOffline(reason: reason))
@@ -145,6 +144,7 @@ extension PresenceClient {
             if machine.isLeaving { return }
             broadcaster.send(.loggedOut)
             obey(machine.end(.loggedOut))
+        case .tokenExpiring: TokenRenewal.noticed(on: stream, of: self)
         case .reconnectHint(let delay): obey(machine.hinted(stream, after: delay, using: &random))
         }
     }
@@ -165,7 +165,7 @@ extension PresenceClient {
         answerLogins(.success(opened))
     }
 
-    private func lost(_ stream: Int, _ failure: SessionMachine.Failure) {
+    func lost(_ stream: Int, _ failure: SessionMachine.Failure) {
         guard streams[stream] != nil else { return }
         drop(stream)
         obey(machine.lost(stream, failure, using: &random))

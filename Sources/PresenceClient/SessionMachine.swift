@@ -119,7 +119,12 @@ struct SessionMachine {
         return [wait(delay)]
     }
 
+    /// The longest wait after a node has rejected the token: the app may hand out a better one soon.
+    private static let tokenWaitMax = Duration.seconds(8)
+
     /// Records that a stream has ended, or was not opened.
+    ///
+    /// A rejected token ends a first login. A lost session waits for a better token.
     mutating func lost(_ stream: Int, _ failure: Failure, using random: inout some RandomNumberGenerator) -> [Effect] {
         if stream == retiring { retiring = nil }
         guard stream == current || stream == pending else { return [] }
@@ -133,10 +138,14 @@ struct SessionMachine {
         }
         if isLeaving { return [] }
         var effects: [Effect] = []
-        if case .refused(let error) = failure, error.isFinal { return end(.refused(error)) }
+        var awaitsToken = false
+        if case .refused(let error) = failure {
+            awaitsToken = error.status == 401 && phase != .connecting
+            if error.isFinal, !awaitsToken { return end(.refused(error)) }
+        }
         attempt += 1
         if phase == .connecting, attempt >= loginAttemptsMax { return end(failure.reason) }
-        if current == nil, phase == .connected {
+        if current == nil, phase == .connected || awaitsToken {
             phase = .reconnecting
             effects.append(.report(ConnectionChange(.reconnecting, failure.reason)))
         }
@@ -144,7 +153,8 @@ struct SessionMachine {
         guard pending == nil else { return effects }
         // A waiting hint has already chosen another address.
         if !isWaiting { rotate() }
-        var delay = backoff.delay(attempt: attempt - 1, using: &random)
+        let waits = awaitsToken ? Backoff(initial: backoff.initial, max: min(backoff.max, Self.tokenWaitMax)) : backoff
+        var delay = waits.delay(attempt: attempt - 1, using: &random)
         if case .refused(let error) = failure, let asked = error.retryAfter { delay += asked }
         return effects + [wait(delay)]
     }

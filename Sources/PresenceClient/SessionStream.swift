@@ -9,6 +9,15 @@ struct SessionStream {
     /// The connections that carry the stream.
     var pool: (any Transport.Pool)?
     var hasHeard = false
+    /// The token with which the stream was opened, or last renewed.
+    var token: String?
+    /// The notices that the token ends, since the last renewal.
+    var noticesCount = 0
+    /// Renews the session while its token ends.
+    var renewal: Task<Void, Never>?
+
+    /// Ends all that works for the stream.
+    func cancel() { for work in [task, deadline, renewal] { work?.cancel() } }
 }
 
 /// The custom status that a login sets.

@@ -205,7 +205,7 @@ export interface PresenceEvents {
 export interface PresenceOptions {
   /** The base URLs of nodes of one cluster, or of a proxy in front of them. */
   addresses: string[];
-  /** The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and once more when a node rejects the token. */
+  /** The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself. */
   token: string | (() => string | Promise<string>);
   /** The platform that other users see. Default `web`. */
   platform?: string;
@@ -326,6 +326,8 @@ export class PresenceClient extends EventTarget {
   getVisibility(options?: CallOptions): Promise<Visibility>;
   /** Returns a ticket that opens one event stream without a header, for EventSource. */
   streamTicket(options?: CallOptions): Promise<{ ticket: string, expiresInSeconds: number }>;
+  /** Moves the end of a session to that of the app's newest token. The client does so by itself for its own session. */
+  renew(sessionID: string, options?: CallOptions): Promise<{}>;
   /** Returns the own profile. */
   getSelfProfile(options?: CallOptions): Promise<{ profile: UserProfile }>;
   /** Returns the profiles of users. Profiles that were fetched before come from the cache, unless `forceUpdate` is true. */

@@ -239,7 +239,7 @@
  * The settings of a client. Durations are milliseconds.
  * @typedef {Object} PresenceOptions
  * @property {string[]} addresses The base URLs of nodes of one cluster, or of a proxy in front of them.
- * @property {string | (() => string | Promise<string>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and once more when a node rejects the token.
+ * @property {string | (() => string | Promise<string>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself.
  * @property {string} [platform] The platform that other users see. Default `web`.
  * @property {string} [deviceID] The device's ID, at most 128 bytes. A login of the same user, platform and device replaces the session before it.
  * @property {string} [customStatus] The custom status that the first login sets.
@@ -400,6 +400,16 @@ const flatten = (error) =>
 
 // MARK: Waits
 
+/**
+ * The longest wait after a node has rejected the app's token, in milliseconds. A token function that hands out expired tokens for a while
+ * must not keep the session away for longer.
+ */
+const TOKEN_WAIT_MAX = 8_000;
+/** The longest wait before a session is renewed, in milliseconds. Tokens that were made together end together. */
+const RENEWAL_SPREAD = 4_000;
+/** The reason in `onKickedOffline` of a session whose token has ended. */
+const TOKEN_EXPIRED = "tokenExpired";
+
 /** A uniformly random wait up to a ceiling that doubles with each attempt, so that clients of one node do not come back together. */
 function jitter({ initial, max }, attempt, random) {
   return random() * Math.min(max, initial * 2 ** Math.min(attempt, 30));
@@ -488,7 +498,7 @@ const EVENT_NAMES = [
   "onConnected", "onUserStatusChanged", "onSubscriptionSyncCompleted", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
   "onRelationshipState", "onFriendListAdded", "onFriendInfoChanged", "onFriendListDeleted", "onFriendApplicationListAdded",
   "onFriendApplicationListDeleted", "onFriendApplicationListRead", "onBlackListAdded", "onBlackListDeleted", "onFriendGroupsChanged",
-  "onUserProfileChanged", "onKickedOffline", "onLogout", "onReconnectHint",
+  "onUserProfileChanged", "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring",
 ];
 
 // MARK: The order of calls
@@ -1003,8 +1013,12 @@ class SessionMachine {
     return [this.#wait(delay)];
   }
 
-  /** Records that a stream has ended, or was not opened. `error` is null for a broken connection. */
-  lost(stream, error, detail) {
+  /**
+   * Records that a stream has ended, or was not opened. `error` is null for a broken connection.
+   *
+   * A node that rejects the token ends a first login. A lost session waits for a better token, if the app can hand out another one.
+   */
+  lost(stream, error, detail, isTokenRenewable = false) {
     if (stream === this.retiring) this.retiring = null;
     if (stream !== this.current && stream !== this.pending) return [];
     if (stream === this.current) {
@@ -1015,7 +1029,8 @@ class SessionMachine {
       this.#mayReplaceItself = this.current !== null;
     }
     if (this.isLeaving) return [];
-    if (error && isFinal(error)) return this.end("refused", error.detail, error);
+    const awaitsToken = error?.status === 401 && isTokenRenewable && this.#phase !== "connecting";
+    if (error && isFinal(error) && !awaitsToken) return this.end("refused", error.detail, error);
     this.#attempt += 1;
     if (this.#phase === "connecting" && this.#attempt >= this.#attemptsMax) return this.end("idle", detail, error ?? unreachable(detail));
     if (this.current === null && this.#phase === "connected") this.#phase = "reconnecting";
@@ -1023,7 +1038,9 @@ class SessionMachine {
     if (this.pending !== null) return [];
     // A waiting hint has already chosen another address.
     if (!this.#isWaiting) this.#rotate();
-    return [this.#wait(jitter(this.#backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
+    const { initial, max } = this.#backoff;
+    const backoff = { initial, max: awaitsToken ? Math.min(max, TOKEN_WAIT_MAX) : max };
+    return [this.#wait(jitter(backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
   }
 
   /** Records that a newer login has ended the session of a stream. The newer login may be this client's own. */
@@ -1113,6 +1130,8 @@ class TokenSource {
   #renewal = null;
   /** The node's clock minus the own one, in milliseconds. */
   clockOffset = 0;
+  /** How often the app was asked for a token. */
+  askedCount = 0;
 
   constructor(provider) {
     this.#provider = provider;
@@ -1136,12 +1155,18 @@ class TokenSource {
     }
   }
 
+  /** Whether the app can hand out another token. */
+  get isRenewable() {
+    return typeof this.#provider === "function";
+  }
+
   clear() {
     this.#token = null;
     this.#renewAt = Infinity;
   }
 
   async #renew() {
+    this.askedCount += 1;
     let token;
     try {
       token = typeof this.#provider === "function" ? await this.#provider() : this.#provider;
@@ -1326,7 +1351,9 @@ class Engine {
 
   #open(stream, address) {
     /** @type {any} */
-    const state = { address, control: new AbortController(), session: null, heardAt: Date.now(), parser: null, isEventSource: false };
+    const state = {
+      address, control: new AbortController(), session: null, heardAt: Date.now(), parser: null, isEventSource: false, token: null,
+      noticesCount: 0 };
     const limit = this.#checksLeft > 0 ? Math.min(CHECK_TIMEOUT, this.#options.connectTimeout) : this.#options.connectTimeout;
     state.deadline = setTimeout(() => this.#lost(stream, null, `no event within ${limit} ms`), limit);
     this.#streams.set(stream, state);
@@ -1376,10 +1403,12 @@ class Engine {
       return this.#options.fetch(`${base}/v1/events?${this.#query()}`, {
         headers, signal: state.control.signal, cache: "no-store", redirect: "error", credentials: "omit" });
     };
+    const { askedCount } = this.#token;
     let token = await this.#token.current();
     if (!this.#streams.has(stream)) return;
     let response = await send(token);
-    if (response.status === 401) {
+    // The app was not asked for this token just now, so it may have a newer one.
+    if (response.status === 401 && this.#token.askedCount === askedCount) {
       await response.body?.cancel();
       token = await this.#token.current(token);
       response = await send(token);
@@ -1390,6 +1419,7 @@ class Engine {
     if (!(response.headers.get("Content-Type") ?? "").startsWith("text/event-stream") || !response.body) {
       throw badAnswer("events: not an event stream", 502);
     }
+    state.token = token;
     const parser = new EventStreamParser();
     state.parser = parser;
     const reader = response.body.getReader();
@@ -1406,6 +1436,7 @@ class Engine {
   async #readEventSource(stream, state) {
     const { ticket } = await this.call("streamTicket", {}, { address: state.address, attemptsMax: 1 });
     if (!this.#streams.has(stream)) return;
+    state.token = await this.#token.current();
     const query = this.#query();
     query.set("ticket", ticket);
     const lastEventID = this.#host.lastEventID;
@@ -1430,7 +1461,7 @@ class Engine {
     if (!this.#streams.has(stream)) return;
     const isCheck = this.#checksLeft > 0 && stream === this.#machine.pending && error === null;
     this.#drop(stream);
-    if (!isCheck) return this.#obey(this.#machine.lost(stream, error, detail), detail);
+    if (!isCheck) return this.#obey(this.#machine.lost(stream, error, detail, this.#token.isRenewable), detail);
     // The session's stream is lost as well, unless it has carried something since the check began.
     const current = this.#machine.current;
     if (current !== null && (this.#streams.get(current)?.heardAt ?? 0) < this.#lastNudge) {
@@ -1478,9 +1509,16 @@ class Engine {
         if (machine.isLeaving) break;
         const reason = String(data.reason ?? "");
         if (reason === "replaced") this.#obey(machine.replaced(stream));
-        else this.#obey(machine.end("kicked", reason, null));
+        else if (reason === TOKEN_EXPIRED) {
+          this.#token.clear();
+          this.#lost(stream, null, "the token has expired");
+        } else this.#obey(machine.end("kicked", reason, null));
         break;
       }
+      case "onTokenExpiring":
+        this.#streams.get(stream).noticesCount += 1;
+        void this.#renew(stream);
+        break;
       case "onLogout":
         if (!machine.isLeaving) this.#obey(machine.end("loggedOut", "the user logged this session out", null));
         break;
@@ -1508,6 +1546,33 @@ class Engine {
 
   #tell(fact) {
     this.fetchLists(this.#host.tell(fact) ?? []);
+  }
+
+  // MARK: Tokens
+
+  /** Renews the session of a stream whose token ends soon. Repeats that until a node has accepted a newer token, or the stream has ended. */
+  async #renew(stream) {
+    const state = this.#streams.get(stream);
+    if (!state?.session || state.isRenewing || !this.#token.isRenewable) return;
+    state.isRenewing = true;
+    for (let attempt = 0; state.noticesCount > 0; attempt += 1) {
+      await pause(500 + jitter({ initial: RENEWAL_SPREAD, max: TOKEN_WAIT_MAX }, attempt, this.#options.random), state.control.signal);
+      if (this.#streams.get(stream) !== state || this.#isClosed) return;
+      const { noticesCount } = state;
+      try {
+        const token = await this.#token.current(state.token);
+        // The function may return the same token for a while.
+        if (token === state.token) continue;
+        await this.call("renew", { sessionID: state.session.sessionID });
+        state.token = token;
+        state.noticesCount -= noticesCount;
+        attempt = 0;
+      } catch (error) {
+        // The session is unknown to the node, so its stream is ending.
+        if (isFinal(error) && error.status !== 401) break;
+      }
+    }
+    state.isRenewing = false;
   }
 
   // MARK: Silence
@@ -1912,6 +1977,17 @@ class Engine {
   }
 }
 
+/** Waits for some milliseconds, or until a signal is aborted. */
+function pause(delay, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(undefined), delay);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve(undefined);
+    }, { once: true });
+  });
+}
+
 /** The error of a body that has ended already, which needs no action. */
 function ignoreEnded() {}
 
@@ -1948,6 +2024,7 @@ const OPERATIONS = {
     { ...options, ...change }),
   getVisibility: (engine, options) => engine.call("getVisibility", options),
   streamTicket: (engine, options) => engine.call("streamTicket", options),
+  renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
   getSelfProfile: (engine, options) => engine.call("getSelfProfile", options),
   getUsersProfile: (engine, userIDs, options) => engine.decide("getUsersProfile", userIDs, options, "profileList"),
   modifySelfProfile: (engine, values, options) => engine.call("modifySelfProfile", { ...options, values }),
@@ -2864,6 +2941,16 @@ export class PresenceClient extends EventTarget {
    */
   streamTicket(options = {}) {
     return this.#run("streamTicket", options);
+  }
+
+  /**
+   * Moves the end of a session to that of the app's newest token. The client does so by itself for its own session.
+   * @param {string} sessionID
+   * @param {CallOptions} [options]
+   * @returns {Promise<{}>}
+   */
+  renew(sessionID, options = {}) {
+    return this.#run("renew", sessionID, options);
   }
 
   /**

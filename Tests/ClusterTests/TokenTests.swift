@@ -107,4 +107,91 @@ import Testing
         }
         try await fixture.stop()
     }
+
+    // MARK: The end of a token under a stream
+
+    /// A stream of `ann` with this token, or with a ticket.
+    private func stream(_ fixture: ServedCluster, node: Int = 0, token: String? = nil, query: String = "") -> AsyncThrowingStream<
+        [UInt8], any Error
+    > {
+        HTTPExchange.stream(
+            host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/events?platform=web\(query)",
+            headers: token.map { [("authorization", "Bearer \($0)")] } ?? [], on: MultiThreadedEventLoopGroup.singleton.next())
+    }
+
+    /// All that a stream has told until its end.
+    private func whole(_ stream: AsyncThrowingStream<[UInt8], any Error>) async throws -> String {
+        var text = ""
+        for try await piece in stream { text += String(decoding: piece, as: UTF8.self) }
+        return text
+    }
+
+    private func statusType(_ fixture: ServedCluster) async throws -> String? {
+        try await fixture.admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#, node: 2)
+            .json["userStatusList"]?.elements[0]["statusType"]?.text
+    }
+
+    @Test("A session ends token.grace after its token, also one that a ticket opened, and its user goes OFFLINE")
+    func endOfToken() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        try await fixture.setPolicy(#"{"token.grace":1,"offlineGrace":0}"#)
+        let expiresAt = seconds(2)
+        let token = token(["exp": expiresAt])
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[1].ports.client, path: "/v1/streamTicket",
+            headers: [("authorization", "Bearer \(token)")], on: MultiThreadedEventLoopGroup.singleton.next())
+        let ticket = try #require(try JSON(response.body)["ticket"]?.text)
+        let streams = [stream(fixture, token: token), stream(fixture, node: 2, query: "&ticket=\(ticket)")]
+        async let first = whole(streams[0])
+        async let second = whole(streams[1])
+        for text in try await [first, second] {
+            #expect(text.hasPrefix("event: onConnected"))
+            #expect(text.contains("event: onTokenExpiring") && text.contains("{\"expiresAt\":\(expiresAt)000}"), "\(text)")
+            #expect(text.hasSuffix("{\"reason\":\"tokenExpired\"}\n\n"), "\(text)")
+        }
+        try await fixture.until("ann is offline") { try await statusType(fixture) == "OFFLINE" }
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_sessions_token_expired_total 1\n"))
+        try await fixture.stop()
+    }
+
+    @Test("renew at any node moves the end of a session, and its stream stays", arguments: 0..<3) func renewal(node: Int) async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        try await fixture.setPolicy(#"{"token.grace":0,"offlineGrace":0}"#)
+        let end = seconds(3)
+        var events = stream(fixture, token: token(["exp": end])).makeAsyncIterator()
+        var text = ""
+        while !text.contains("onTokenExpiring"), let piece = try await events.next() { text += String(decoding: piece, as: UTF8.self) }
+        let session = try #require(text.firstMatch(of: /"sessionID":"([0-9a-f]{24})"/)?.1)
+        try await fixture.until("the owner knows the session") { try await statusType(fixture) == "ONLINE" }
+        let renewed = try await fixture.call("renew", "{\"sessionID\":\"\(session)\"}", as: "ann", node: node)
+        #expect(renewed.status == 200, "\(renewed.json)")
+        // Carl's session ends a second after the old end of Ann's.
+        let other = try await whole(stream(fixture, token: token(["sub": #""carl""#, "exp": "\(Int(end)! + 1)"])))
+        #expect(other.contains("tokenExpired"))
+        #expect(try await statusType(fixture) == "ONLINE")
+        #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"still here"}"#, as: "ann", node: 1).status == 200)
+        while !text.contains("still here"), let piece = try await events.next() { text += String(decoding: piece, as: UTF8.self) }
+        #expect(text.contains("still here") && !text.contains("tokenExpired"))
+        try await fixture.stop()
+    }
+
+    @Test("A session that is not open, or not the caller's, is not renewed") func unknownSession() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        var text = ""
+        for try await piece in stream(fixture, token: token([:])) {
+            text += String(decoding: piece, as: UTF8.self)
+            guard let session = text.firstMatch(of: /"sessionID":"([0-9a-f]{24})"/)?.1 else { continue }
+            let body = "{\"sessionID\":\"\(session)\"}"
+            try await fixture.until("the owner knows the session") {
+                try await fixture.call("renew", body, as: "ann", node: 1).status == 200
+            }
+            for (user, body) in [("bob", body), ("ann", #"{"sessionID":"000000000000000000000001"}"#), ("ann", "{}")] {
+                let refused = try await fixture.call("renew", body, as: user, node: 1)
+                #expect(refused.status == 400 && refused.json["code"]?.number == 6017, "\(refused.json)")
+                #expect(refused.json["detail"]?.text?.hasPrefix("sessionID: ") == true)
+            }
+            break
+        }
+        try await fixture.stop()
+    }
 }

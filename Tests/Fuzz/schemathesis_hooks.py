@@ -53,6 +53,9 @@ def is_for_this_caller(operation, body):
     # Only a back end may call these (403).
     if CALLER == "user" and operation in ("checkBlackList", "importFriends", "deleteAllFriends"):
         return False
+    # A made-up session is not open (6017).
+    if operation == "renew":
+        return False
     # Nobody is a friend of itself (6017).
     about_others = (
         "addFriend", "doResponse", "deleteFriends", "checkFriends", "modifyFriend", "addBlackList", "deleteBlackList",

@@ -54,8 +54,28 @@ import Testing
 
     @Test("A final answer ends the login") mutating func finalAnswer() {
         connect()
+        let error = PresenceError(code: .notInPlan, status: 403, detail: "not in the plan")
+        #expect(machine.lost(1, .refused(error), using: &random).contains(.report(ConnectionChange(.disconnected, .refused(error)))))
+    }
+
+    @Test("A rejected token ends a first login") mutating func rejectedLogin() {
+        _ = machine.begin()
         let error = PresenceError(code: .notLoggedIn, status: 401, detail: "expired")
         #expect(machine.lost(1, .refused(error), using: &random).contains(.report(ConnectionChange(.disconnected, .refused(error)))))
+    }
+
+    @Test("A lost session whose token is rejected is opened again without end, in waits of at most 8 s, and the app is told why")
+    mutating func rejectedToken() {
+        machine = SessionMachine(addressesCount: 3, firstAddress: 1, backoff: Backoff(), loginAttemptsMax: 3)
+        connect()
+        let error = PresenceError(code: .notLoggedIn, status: 401, detail: "expired")
+        _ = machine.lost(1, .broken("x"), using: &random)
+        for stream in 2...40 {
+            #expect(machine.woke() == [.open(stream: stream, address: stream % 3)])
+            let lost = machine.lost(stream, .refused(error), using: &random)
+            #expect(lost.first == .report(ConnectionChange(.reconnecting, .refused(error))))
+            #expect(delay(lost)! <= .seconds(8))
+        }
     }
 
     @Test("The machine waits for the time that a refusal gives") mutating func refusalWithTime() {

@@ -17,6 +17,7 @@ import Testing
             (.subscribe([], seconds: nil, subscribeType: 1, session: .unknown), [answers[6], answers[7]]),
             (.followers([ann]), [answers[5]]),
             (.unsubscribe(nil, subscribeType: nil, session: .unknown), [.done]), (.logout(nil), [.done]), (.kick(reason: ""), [.done]),
+            (.renew(SessionID(stamp: 1, node: 1), until: 1), [.done]),
             (.setPolicy([]), [.done]), (.countQuery(isMade: true), [.done]), (.issueTicket("a"), [.done]), (.redeemTicket("a"), [.done]),
             (.subscriptions(only: nil, offset: 0, limit: 1, subscribeType: nil), [answers[4]]), (.records([ann], for: nil), [answers[3]]),
             (.setVisibility(.init()), [answers[2]]), (.visibility, [answers[2]]), (.explain(ann, .view), [answers[8]]),

@@ -138,13 +138,13 @@ struct TestCluster {
     @discardableResult
     mutating func login(
         _ user: String, on node: Int, platform: String = "ios", device: String = "", resumeFrom: Milliseconds? = nil,
-        customStatus: String? = nil, isPushReachable: Bool = false
+        customStatus: String? = nil, isPushReachable: Bool = false, until expiresAt: Milliseconds = .max
     ) -> Int {
         let session = processes[node].nextSession()
         let attach = Attach(
             session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus,
             isPushReachable: isPushReachable)
-        let index = processes[node].open(attach, of: clients.count, at: 0, resumeFrom: resumeFrom, at: now)
+        let index = processes[node].open(attach, of: clients.count, at: 0, until: expiresAt, resumeFrom: resumeFrom, at: now)
         clients.append(Client(user: user, node: node, index: index, session: session))
         settle()
         return clients.count - 1

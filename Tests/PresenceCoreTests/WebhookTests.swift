@@ -50,6 +50,16 @@ import Testing
         #expect(cluster.webhooks.events.last?.json["reason"] == .string("TimeOut"))
     }
 
+    @Test("A session whose token has ended ends with TokenExpired, after the grace") mutating func tokenExpired() {
+        let ann = cluster.login("ann", on: 0)
+        cluster.close(ann, .tokenExpired)
+        cluster.advance(.milliseconds(600))
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login"])
+        cluster.advance(.seconds(3))
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login", "TokenExpired"])
+        #expect(cluster.webhooks.events.last?.json["userStatus"]?["statusType"] == .string("OFFLINE"))
+    }
+
     @Test("X4 A login that replaces a session is the only event about the two", arguments: [true, false])
     func replaced(isEvicted: Bool) {
         var cluster = Self.cluster { $0.multiClient = isEvicted ? .single : .all }

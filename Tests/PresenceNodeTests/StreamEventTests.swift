@@ -22,6 +22,7 @@ import Testing
             EventText.subscriptionsChanged(change, id: 7), EventText.subscriptionsExpired([bob], id: 7),
             EventText.ended(reason: SessionEnd.replaced, id: 7), EventText.ended(reason: SessionEnd.logout, id: 7),
             EventText.reconnectHint(reason: "draining", afterMilliseconds: 5, id: 7),
+            EventText.tokenExpiring(at: 9, id: 7),
             EventText.profileChanged(of: bob, to: Version(milliseconds: 1, counter: 0, node: 1), id: 7),
         ] + notices.map { EventText.relationship($0, id: 7) }
     }

@@ -114,6 +114,8 @@ import Testing
             ListUpdate(
                 user: ann, version: version, isWhole: true,
                 added: [.init(target: ann, delivered: .laterChanges, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
+        .detach(Detach(session: session, user: ann, cause: .tokenExpired)), .renew(session, user: ann, until: 1_790_000_000_000),
+        .request(Request(id: 6, user: ann, operation: .renew(session, until: 1_790_000_000_000))),
         .listUpdate(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),

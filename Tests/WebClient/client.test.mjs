@@ -302,7 +302,7 @@ test("The token is renewed before its end, and once more when a node rejects it"
     addresses: [network.url], backoff: { initial: 1, max: 5 },
     // The first ends soon, the second is rejected at once.
     token: () => {
-      made.push(made.length === 1 ? "rejected" : token(annID, "--expiry", made.length === 0 ? "2" : "3600"));
+      made.push(made.length === 1 ? "rejected" : token(annID, "--expiry", made.length === 0 ? "3" : "3600"));
       return made.at(-1);
     },
   });
@@ -318,6 +318,45 @@ test("The token is renewed before its end, and once more when a node rejects it"
   assert.equal(made.length, 3);
   await ann.close();
   await network.close();
+});
+
+test("A session is renewed before its token ends, and keeps its stream", async () => {
+  await cluster.admin("setAppPolicy", { settings: { "token.grace": 1 } });
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  let made = 0;
+  const ann = client(annID, { random: () => 0, token: () => token(annID, "--expiry", ++made === 1 ? "3" : "3600") });
+  const session = await ann.connect();
+  // Bob's token ends later than Ann's first one, and cannot be renewed.
+  const bob = client(bobID, { token: token(bobID, "--expiry", "5"), backoff: { initial: 1, max: 5 } });
+  await bob.connect();
+  await until("the session of a token that is not renewed has ended", () => bob.state === "refused");
+  assert.equal(ann.state, "online");
+  assert.equal(ann.session.sessionID, session.sessionID);
+  assert.equal(made, 2);
+  await cluster.admin("setAppPolicy", { settings: { "token.grace": null } });
+});
+
+test("A token function that hands out expired tokens for a while costs few attempts, and a good token brings the session back", async () => {
+  await cluster.admin("setAppPolicy", { settings: { "token.grace": 0 } });
+  const annID = newUser("ann");
+  let isGood = true;
+  let asked = 0;
+  const changes = [];
+  const ann = client(annID, {
+    backoff: { initial: 50, max: 100 }, random: () => 0.999,
+    token: () => ++asked && (isGood ? token(annID, "--expiry", asked === 1 ? "3" : "3600") : token(annID, "--expiry=-100")),
+  });
+  ann.on("stateChanged", (change) => changes.push(change));
+  await ann.connect();
+  isGood = false;
+  await until("the session has ended with its token", () => ann.state === "waiting");
+  const [before, start] = [asked, Date.now()];
+  await until("the app was asked for tokens", () => asked >= before + 5);
+  assert.ok(Date.now() - start >= 300, "each attempt waits");
+  assert.ok(changes.some(({ state, reason }) => state === "waiting" && reason.includes("the token has expired")), JSON.stringify(changes));
+  isGood = true;
+  await until("the session is back", () => ann.state === "online");
+  await cluster.admin("setAppPolicy", { settings: { "token.grace": null } });
 });
 
 test("Retry-After is obeyed by calls and by streams, and a long one is the caller's", async () => {

@@ -22,4 +22,9 @@ public struct Caller: Hashable, Sendable {
 
     /// Whether the token has expired, with the leeway.
     public func isExpired(at wall: Milliseconds) -> Bool { expiresAt <= wall - Self.leeway }
+
+    /// Whether a session that the token opens would end at once, because the policy has a shorter grace than the leeway.
+    public func opensNoSession(by policy: Policy, at wall: Milliseconds) -> Bool {
+        expiresAt <= wall - policy.tokenGrace.wholeMilliseconds
+    }
 }

@@ -9,6 +9,12 @@ package enum API {
         package let errors: [UserError]
         /// The calling session, if the call names it.
         package var session: SessionID?
+
+        /// The same with what the call takes from its token: the time to which it moves the end of a session.
+        fileprivate func signed(by caller: Caller) -> Parsed {
+            guard case .renew(let session, _) = call else { return self }
+            return Parsed(call: .renew(session, until: caller.expiresAt), subject: subject, errors: errors)
+        }
     }
 
     /// The part of an app's plan and the switches that cover an operation.
@@ -32,7 +38,7 @@ package enum API {
         let fields = try Fields(body)
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
-        let parsed = try type.parse(fields, subject, policy)
+        let parsed = try type.parse(fields, subject, policy).signed(by: caller)
         if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {

@@ -5,9 +5,7 @@ extension Calls {
     /// Performs a request, or returns why it is refused.
     mutating func onRequest(
         _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ webhooks: inout Webhooks,
-        _ edge: inout Edge,
-        _ owner: inout Owner,
-        _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
+        _ edge: inout Edge, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
         if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {
             return cluster.send(.answer(id: request.id, answer), to: peer)
@@ -41,6 +39,9 @@ extension Calls {
         case .redeemTicket(let ticket): answer(tickets.redeem(ticket, of: request.user, at: now.instant), request, from: peer, &cluster)
         case .sessions(let users):
             cluster.send(.answer(id: request.id, .sessions(users.map { QueryOnlineStatus.sessions(of: $0, owner, cluster) })), to: peer)
+        case .renew(let session, let expiresAt):
+            let answer = Renew.perform(session, until: expiresAt, of: request.user, owner, &cluster)
+            cluster.send(.answer(id: request.id, answer), to: peer)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
             OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
@@ -88,7 +89,7 @@ extension OwnerOperation {
         switch self {
         case .chain, .friends, .friendCall, .checkRelations, .profiles: true
         case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
-            .visibility, .logout, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
+            .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
             .replayWebhooks:
             false
         }

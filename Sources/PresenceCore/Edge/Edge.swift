@@ -86,6 +86,11 @@ package struct Edge {
         cluster.sendToGateways(.end(session, reason: reason), mask: sessions.gateways(of: user))
     }
 
+    /// Handles a newer token of a session here, whose renewal has arrived at its user's owner.
+    func onRenew(_ session: SessionID, of user: UserID, until expiresAt: Milliseconds, _ cluster: inout Cluster) {
+        cluster.sendToGateways(.renew(session, until: expiresAt), mask: sessions.gateways(of: user))
+    }
+
     /// Ends the sessions of users who were kicked.
     mutating func endSessions(of users: [UserID]) {
         for user in users { for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) } }

@@ -95,6 +95,11 @@ public enum EventText {
         return event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
     }
 
+    /// `onTokenExpiring`: the client renews its session with a new token.
+    public static func tokenExpiring(at expiresAt: Milliseconds, id position: Milliseconds) -> [UInt8] {
+        event("event: onTokenExpiring\nid: ", id: position, reserving: 96) { $0.member("expiresAt", expiresAt) }
+    }
+
     /// `onReconnectHint`: the client opens another stream after this time, then drops this one.
     public static func reconnectHint(reason: String, afterMilliseconds: Int64, id position: Milliseconds) -> [UInt8] {
         event("event: onReconnectHint\nid: ", id: position, reserving: 128) { json in

@@ -15,7 +15,7 @@ public struct Gateway: ~Copyable {
     /// The output that the caller takes and empties once a turn.
     public var output = Output()
     /// Counts since the start.
-    public private(set) var counters = Counters()
+    public internal(set) var counters = Counters()
     /// The policies of all apps.
     public private(set) var policies = GatewayPolicies()
     /// Since when the tokens of kicked users are void.
@@ -25,6 +25,7 @@ public struct Gateway: ~Copyable {
     var watches = WatchIndex()
     var sessions = SessionTable()
     var relationships = Relationships()
+    var tokenEnds = TokenEnds()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?
     /// The time up to which the records of this node are complete; the `id` of each event.
@@ -63,8 +64,12 @@ public struct Gateway: ~Copyable {
 
     /// A client opened its stream.
     ///
-    /// - Parameter resumeFrom: the `Last-Event-ID` of the client, in milliseconds; nil for a new client.
-    public mutating func open(_ attach: Attach, resumeFrom: Milliseconds?, at now: Now) -> SessionIndex {
+    /// - Parameters:
+    ///   - expiresAt: the end of the client's token, with which the session ends; `.max` for never.
+    ///   - resumeFrom: the `Last-Event-ID` of the client, in milliseconds; nil for a new client.
+    public mutating func open(
+        _ attach: Attach, until expiresAt: Milliseconds = .max, resumeFrom: Milliseconds?, at now: Now
+    ) -> SessionIndex {
         let user = watches.insert(attach.user)
         let resume = ResumePosition(resumeFrom: resumeFrom, nodePosition: position, openedAt: now.wall)
         let index = sessions.open(SessionTable.Session(id: attach.session, user: user, resume: resume))
@@ -82,6 +87,8 @@ public struct Gateway: ~Copyable {
         if let leavingReason {
             push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)
         }
+        tokenEnds.open(index, expiresAt: expiresAt)
+        followTokenEnds(at: now.wall)
         return index
     }
 
@@ -89,10 +96,12 @@ public struct Gateway: ~Copyable {
     public mutating func close(_ index: SessionIndex, cause: Detach.Cause, silence: Milliseconds = 0) {
         guard sessions.isOpen(index) else { return }
         let (id, user) = (sessions[index].id, sessions[index].user)
+        let cause = sessions[index].hasExpired ? .tokenExpired : cause
         output.toNode.append(.close(Detach(session: id, user: watches.user(at: user), cause: cause, silence: silence)))
         let followed = unfollowAll(by: index)
         watches.removeSession(index, of: user)
         if watches.sessions(of: user).isEmpty { relationships.remove(user) }
+        tokenEnds.close(index)
         sessions.close(index)
         // Another session may get the index before the output is taken.
         output.remove(index)
@@ -124,8 +133,9 @@ public struct Gateway: ~Copyable {
         }
     }
 
-    /// Cuts off the sessions whose queue has been full for too long.
+    /// Cuts off the sessions whose queue has been full for too long, and ends those whose tokens have ended.
     public mutating func tick(at now: Now) {
+        followTokenEnds(at: now.wall)
         let slow = sessions.cutOff(blockedFor: settings.slowReaderTimeout, at: now.instant)
         counters.slowReaders += UInt64(slow.count)
         output.cutOff += slow
@@ -149,7 +159,9 @@ public struct Gateway: ~Copyable {
         case .deliver(let record): _ = deliver(record)
         case .listUpdate(let list): onList(list)
         case .callFailed(let list): pushAnswered(list)
-        case .end(let session, let reason): end(session, reason: reason)
+        case .end(let session, let reason): if let session = sessions.index(of: session) { end(session, reason: reason) }
+        case .renew(let session, let expiresAt):
+            if let session = sessions.index(of: session) { tokenEnds.renew(session, expiresAt: expiresAt) }
         case .policy(let app, let policy): onPolicy(policy, of: app)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
@@ -334,27 +346,37 @@ public struct Gateway: ~Copyable {
         release(removed)
     }
 
-    private mutating func end(_ id: SessionID, reason: String) {
-        guard let index = sessions.index(of: id), !sessions[index].hasEnded else { return }
+    /// Ends the stream of a session. Its last event has the reason.
+    mutating func end(_ index: SessionIndex, reason: String) {
+        guard !sessions[index].hasEnded else { return }
         push(EventText.ended(reason: reason, id: position(of: index)), to: index)
         output.ended.append(index)
         // No event follows this one.
         let followed = unfollowAll(by: index)
-        sessions.end(index)
+        sessions.end(index, isExpired: reason == SessionEnd.tokenExpired)
+        tokenEnds.close(index)
         release(followed)
     }
 
     private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
         voidTokens[user] = before
         guard let user = watches.index(of: user) else { return }
-        for session in watches.sessions(of: user) { end(sessions[session].id, reason: reason) }
+        for session in watches.sessions(of: user) { end(session, reason: reason) }
     }
 
-    /// A policy has changed. Sessions are sent the records that it shows in another way, and those that they may receive again.
+    /// A policy has changed. Sessions whose tokens end soon get the new grace.
+    ///
+    /// Sessions are sent the records that the policy shows in another way, and those that they may receive again.
     private mutating func onPolicy(_ policy: Policy, of app: String?) {
         let old = policies.policy(of: app)
         policies.set(policy, of: app)
-        guard let app, Delivery.differs(policy, from: old) else { return }
+        guard let app else { return }
+        if policy.tokenGrace != old.tokenGrace {
+            for index in sessions.openIndices where watches.user(at: sessions[index].user).app == app {
+                tokenEnds.setGrace(policy.tokenGrace, of: index)
+            }
+        }
+        guard Delivery.differs(policy, from: old) else { return }
         for index in sessions.openIndices where watches.user(at: sessions[index].user).app == app {
             let viewer = watches.user(at: sessions[index].user)
             let changed = watches.targets(of: index).filter { target in
@@ -541,6 +563,7 @@ public struct Gateway: ~Copyable {
             let targets = watches.targets(of: index)
             precondition(session.hasEnded == targets.isEmpty, "session \(index) is \(session.phase) and follows \(targets.count) users")
             precondition(session.hasEnded || targets.containsSorted(session.user), "session \(index) does not follow its user")
+            precondition(!session.hasEnded || !tokenEnds.contains(index), "session \(index) has ended and still ends with its token")
             session.backlog.checkInvariants(targets: targets, profiles: watches.profiles.targets(of: index))
         }
     }

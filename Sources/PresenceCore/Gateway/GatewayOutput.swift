@@ -70,6 +70,8 @@ extension Gateway {
         public var recordsCoalesced: UInt64 = 0
         /// Sessions cut off because they did not read.
         public var slowReaders: UInt64 = 0
+        /// Sessions ended because their tokens had ended.
+        public var expiredSessions: UInt64 = 0
 
         public init() {}
     }

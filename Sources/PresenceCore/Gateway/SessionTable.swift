@@ -16,6 +16,8 @@ struct SessionTable: ~Copyable {
             case synced
             /// The event that ends the session was pushed. No event follows it.
             case ended
+            /// The same, because the token of the session has ended. The owner learns of that with the end of the stream.
+            case expired
         }
 
         /// Whether the stream takes events.
@@ -44,7 +46,8 @@ struct SessionTable: ~Copyable {
             self.resume = resume
         }
 
-        var hasEnded: Bool { phase == .ended }
+        var hasEnded: Bool { phase == .ended || phase == .expired }
+        var hasExpired: Bool { phase == .expired }
         var isSynced: Bool { phase == .synced }
         var hasList: Bool { phase != .awaitingList }
         var isBlocked: Bool { if case .open = flow { false } else { true } }
@@ -151,7 +154,7 @@ struct SessionTable: ~Copyable {
     }
 
     /// The event that ends the session was pushed.
-    mutating func end(_ index: SessionIndex) { self[index].phase = .ended }
+    mutating func end(_ index: SessionIndex, isExpired: Bool) { self[index].phase = isExpired ? .expired : .ended }
 
     // MARK: Streams
 

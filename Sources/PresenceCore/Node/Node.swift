@@ -273,8 +273,7 @@ public struct Node: ~Copyable {
         case .request(let request):
             machines.calls.onRequest(
                 request, from: peer, &machines.facts, &machines.chain, &machines.webhooks, &machines.edge, &machines.owner,
-                &machines.replication,
-                &machines.cluster, at: now)
+                &machines.replication, &machines.cluster, at: now)
             machines.edge.endSessions(of: machines.cluster.outbox.kicked.takeAll())
         case .answer(let id, let answer):
             machines.calls.onAnswer(answer, to: id, from: peer, &machines.edge, &machines.owner, &machines.cluster, at: now)
@@ -302,6 +301,7 @@ public struct Node: ~Copyable {
         case .listUpdate(let list):
             if machines.cluster.owner(of: list.user) == peer { machines.calls.onListUpdate(list, &machines.edge, &machines.cluster) }
         case .end(let session, let user, let reason): machines.edge.onEnd(session, of: user, reason, &machines.cluster)
+        case .renew(let session, let user, let expiresAt): machines.edge.onRenew(session, of: user, until: expiresAt, &machines.cluster)
         case .offer(let ring, let offerSequence, let slots, let isFirst, let isLast):
             machines.onOffer(slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .fetch(let ring, let slots): SlotTransfer.onFetch(slots, ring: ring, from: peer, machines.owner, &machines.cluster)

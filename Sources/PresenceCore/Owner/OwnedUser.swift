@@ -146,8 +146,18 @@ struct OwnedSession {
     ///
     /// A session of a dead node may come back. It is counted when it is retired.
     var isCounted = false
-    /// Whether the session was disconnected because its client was silent.
-    var isTimedOut = false
+    /// Why the session was disconnected.
+    var loss = Loss.closed
+
+    /// The reason why a session was disconnected.
+    enum Loss: UInt8 {
+        /// The connection ended, or the gateway's node died.
+        case closed
+        /// The client was silent.
+        case silent
+        /// The token of the session has ended.
+        case tokenExpired
+    }
 
     init(
         id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool,
@@ -257,8 +267,8 @@ extension OwnedUser {
         var disconnectedCount: UInt64 = 0
         /// Whether the subscription list must be repaired.
         var isRepairDue = false
-        /// The sessions whose clients were silent.
-        var timedOut: [SessionID] = []
+        /// The sessions that ended, except those whose connections ended, each with the reason.
+        var losses: [SessionID: OwnedSession.Loss] = [:]
     }
 
     /// Ends the parts that end by themselves at an instant: graces of sessions, an unconfirmed status, devices.
@@ -268,8 +278,8 @@ extension OwnedUser {
         var ended = Ended()
         if sessions.contains(where: { ($0.graceDeadline ?? .farFuture) <= now.instant }) {
             let lateness = sessions.compactMap(\.graceDeadline).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
-            for session in sessions where session.isTimedOut && (session.graceDeadline ?? .farFuture) <= now.instant {
-                ended.timedOut.append(session.id)
+            for session in sessions where session.loss != .closed && (session.graceDeadline ?? .farFuture) <= now.instant {
+                ended.losses[session.id] = session.loss
             }
             ended.disconnectedCount = retire { ($0.graceDeadline ?? .farFuture) <= now.instant }
             statusAfterLast = .offline
@@ -292,9 +302,9 @@ extension OwnedUser {
 
     /// Records that the session at `index` is disconnected and may come back until the deadline. Returns whether it was not counted as
     /// disconnected yet.
-    mutating func disconnect(_ index: Int, until deadline: Instant, isTimedOut: Bool = false) -> Bool {
+    mutating func disconnect(_ index: Int, until deadline: Instant, by loss: OwnedSession.Loss = .closed) -> Bool {
         sessions[index].graceDeadline = deadline
-        sessions[index].isTimedOut = isTimedOut
+        sessions[index].loss = loss
         guard !sessions[index].isCounted else { return false }
         sessions[index].isCounted = true
         return true

@@ -263,7 +263,7 @@ package struct Owner: ~Copyable {
             user,
             StatusChange(
                 customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil,
-                end: ended.timedOut.isEmpty ? nil : .silence(ended.timedOut)),
+                end: ended.losses.isEmpty ? nil : .lost(ended.losses)),
             at: now, into: &outbox)
         if users[user].isBlank { users.remove(user) }
     }

@@ -69,13 +69,15 @@ struct PeerReport {
             }
             if !session.isCounted { owner.counters.logouts += 1 }
             owner.refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
-        case .lost:
+        case .lost, .tokenExpired:
             let policy = owner.policies.policy(of: detach.user)
             let offlineGrace = policy.offlineGrace
             let patience = policy.livenessTimeout(of: owner.users[user].sessions[position].platform).wholeMilliseconds
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
+            let loss: OwnedSession.Loss =
+                detach.cause == .tokenExpired ? .tokenExpired : detach.silence >= patience ? .silent : .closed
             let (isCounted, ended) = owner.users.modify(user) { user in
-                let isCounted = user.disconnect(position, until: now.instant + grace, isTimedOut: detach.silence >= patience)
+                let isCounted = user.disconnect(position, until: now.instant + grace, by: loss)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }

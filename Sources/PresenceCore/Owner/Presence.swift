@@ -25,10 +25,10 @@ struct StatusChange {
         case logout
         /// A back end has ended all sessions.
         case kick
-        /// The clients of these sessions were silent.
-        case silence([SessionID])
+        /// The clients of these sessions were silent, or their tokens have ended.
+        case lost([SessionID: OwnedSession.Loss])
 
-        var isOfAll: Bool { if case .silence = self { false } else { true } }
+        var isOfAll: Bool { if case .lost = self { false } else { true } }
     }
 
     /// A new visibility, and the start of the call that sets it.

@@ -123,7 +123,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func ticketCall(of user: UserID, by caller: Caller) -> Call {
-        .issueTicket(StreamTicketText(for: user, tokenIssuedAt: caller.issuedAt).text)
+        .issueTicket(StreamTicketText(for: user, by: caller).text)
     }
 
     /// The session of a user whose stream is on a connection; nil if there is none or more than one.
@@ -257,14 +257,18 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         do throws(Problem) {
             let query = try EventStreamQuery(login.query)
             let user = try API.subject(asUser: query.asUser, caller: caller)
-            try query.check(by: gateway.policy(of: user))
+            let policy = gateway.policy(of: user)
+            try query.check(by: policy)
+            if caller.opensNoSession(by: policy, at: Clock.now().wall) { throw .notLoggedIn("exp: the token has expired") }
             if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
                 if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
                 ended(login.work)
                 return refuseLogin(refusal.response, stream: stream, on: connection)
             }
             let position = login.lastEventID.isEmpty ? query.lastEventID ?? "" : login.lastEventID
-            openSession(of: user, query, resumeFrom: Milliseconds(position), work: login.work, stream: stream, on: connection)
+            openSession(
+                of: user, query, until: caller.expiresAt, resumeFrom: Milliseconds(position), work: login.work, stream: stream,
+                on: connection)
         } catch {
             ended(login.work)
             respond(error, to: stream, on: connection)
@@ -274,7 +278,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     /// Asks the owner of the ticket's user whether the ticket is unused, then opens the stream.
     private func redeem(_ text: String, for login: Login, on stream: StreamID) {
         guard let ticket = StreamTicketText(text) else { return refuse(login, Problem(.voidTicket), on: stream) }
-        let caller = Caller(user: ticket.user, isAdmin: false, expiresAt: .max, issuedAt: ticket.issuedAt)
+        let caller = Caller(user: ticket.user, isAdmin: false, expiresAt: ticket.expiresAt, issuedAt: ticket.issuedAt)
         let pending = PendingTicket { [self] answer in
             switch answer {
             case .refused(let refusal): refuse(login, Problem(refusal), on: stream)
@@ -310,8 +314,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func openSession(
-        of user: UserID, _ query: EventStreamQuery, resumeFrom: Milliseconds?, work: Work, stream: StreamID,
-        on connection: HTTPServerConnection
+        of user: UserID, _ query: EventStreamQuery, until expiresAt: Milliseconds, resumeFrom: Milliseconds?, work: Work,
+        stream: StreamID, on connection: HTTPServerConnection
     ) {
         guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
         nextSession += 1
@@ -319,7 +323,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let attach = Attach(
             session: session, user: user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
             isPushReachable: query.isPushReachable)
-        let index = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
+        let index = gateway.open(attach, until: expiresAt, resumeFrom: resumeFrom, at: Clock.now())
         let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
         let hasComments = connection.isHTTP2 && (query.wantsComments || query.ticket != nil)
         streams.open(index, .init(connection: connection, stream: stream), limits: limits, login: work, hasComments: hasComments)

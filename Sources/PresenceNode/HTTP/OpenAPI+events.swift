@@ -9,7 +9,8 @@ extension OpenAPI {
         The user is ONLINE while at least one stream is open. When a stream ends with its connection, the session is disconnected and the \
         user becomes OFFLINE. When it ends by logout, the user becomes UNLOGINED. The data of an event is JSON on one line. The node \
         sends comments (lines that begin with a colon) on HTTP/1.1 connections and PINGs on HTTP/2 connections. After heartbeatTimeout \
-        without a sign of life from the client, the session is disconnected.
+        without a sign of life from the client, the session is disconnected. A session also ends token.grace (25 s) after the exp of its \
+        token, unless renew brings a newer one.
 
         A UserStatus carries the event in force to every viewer who may see the user: on the stream, in an answer, after a resume and at \
         login. The client decides whether to raise the event:
@@ -140,13 +141,18 @@ extension OpenAPI {
                         "reason",
                         Schema.described(
                             Schema.string,
-                            "kicked, or the reason given with the kick; replaced: a newer login replaced the session (login.multiClient); policy."
+                            "kicked, or the reason given with the kick; replaced: a newer login replaced the session (login.multiClient); tokenExpired; policy."
                         ))
                 ])),
             StreamEvent(
                 name: "onLogout",
                 summary: "The user logged this session out, from this or another session. The stream ends after this event.",
                 data: ["type": "object"]),
+            StreamEvent(
+                name: "onTokenExpiring",
+                summary:
+                    "The token of the session ends within 30 s. Call renew with a newer token: the session ends token.grace after the token.",
+                data: Schema.object([Schema.required("expiresAt", Schema.time)])),
             StreamEvent(
                 name: "onReconnectHint", summary: "This node is draining. Open another stream, then close this one.",
                 data: Schema.object([

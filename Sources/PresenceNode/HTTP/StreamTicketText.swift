@@ -3,31 +3,34 @@ import PresenceWire
 
 /// The text of a stream ticket: it names the user, so that every node finds the owner that knows the ticket.
 ///
-/// Four parts are separated by dots: app and user in Base64url (RFC 4648 §5), the time of the token in milliseconds, and 128 random bits.
+/// Five parts are separated by dots: app and user in Base64url (RFC 4648 §5), the times of issue and end of the token in milliseconds, and
+/// 128 random bits.
 /// The owner compares the whole text, so a part that is changed makes the ticket unknown.
 struct StreamTicketText {
     let text: String
     let user: UserID
     /// The time of the token with which the ticket was requested; 0 if the token does not say.
     let issuedAt: Milliseconds
+    /// The end of that token, with which a session that the ticket opens ends too.
+    let expiresAt: Milliseconds
 
     /// Makes a new ticket.
-    init(for user: UserID, tokenIssuedAt: Milliseconds) {
+    init(for user: UserID, by caller: Caller) {
         self.user = user
-        issuedAt = tokenIssuedAt
+        (issuedAt, expiresAt) = (caller.issuedAt, caller.expiresAt)
         var random = SystemRandomNumberGenerator()
         let bits = (0..<2).map { _ in String(random.next() as UInt64, radix: 36) }.joined(separator: "-")
-        text = "\(Self.encoded(String(user.app))).\(Self.encoded(String(user.id))).\(tokenIssuedAt).\(bits)"
+        text = "\(Self.encoded(String(user.app))).\(Self.encoded(String(user.id))).\(issuedAt).\(expiresAt).\(bits)"
     }
 
     /// Reads a ticket; nil for a text that no node has made.
     init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard text.utf8.count <= Limits.ticketBytesMax, parts.count == 4, let app = Self.decoded(parts[0]), let id = Self.decoded(parts[1]),
-            let issuedAt = Milliseconds(parts[2]), Limits.isValidName(app), Limits.isValidName(id)
+        guard text.utf8.count <= Limits.ticketBytesMax, parts.count == 5, let app = Self.decoded(parts[0]), let id = Self.decoded(parts[1]),
+            let issuedAt = Milliseconds(parts[2]), let expiresAt = Milliseconds(parts[3]), Limits.isValidName(app), Limits.isValidName(id)
         else { return nil }
         self.text = text
-        self.issuedAt = issuedAt
+        (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
         user = UserID(app: app, id: id)
     }
 

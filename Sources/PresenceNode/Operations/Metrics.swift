@@ -147,6 +147,8 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream's buffer was full.",
             sum(\.gateway.recordsCoalesced))
+        metrics.counter(
+            "rollcall_sessions_token_expired_total", "Sessions ended because their tokens had ended.", sum(\.gateway.expiredSessions))
         metrics.counter("rollcall_slow_readers_total", "Sessions ended because the client did not read.", sum(\.gateway.slowReaders))
         var latency = LatencyHistogram()
         for gateway in gateways { latency.add(gateway.pushSeconds) }

@@ -36,6 +36,7 @@ private enum MessageTag: UInt8 {
     case chainApply = 35
     case chainApplied = 36
     case chainVerify = 37
+    case renew = 38
 }
 
 extension WireWriter {
@@ -79,6 +80,11 @@ extension WireWriter {
             self.session(session)
             self.user(user)
             text(reason)
+        case .renew(let session, let user, let expiresAt):
+            tag(MessageTag.renew)
+            self.session(session)
+            self.user(user)
+            signed(expiresAt)
         case .answer(let id, let answer):
             tag(MessageTag.answer)
             unsigned(id)
@@ -308,6 +314,7 @@ extension WireReader {
         case .delta: return .delta(try record())
         case .watched: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
         case .listUpdate: return .listUpdate(try listUpdate())
+        case .renew: return .renew(try session(), user: try user(), until: try signed())
         case .end: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
         case .answer: return .answer(id: try unsigned(), try answer())
         case .misrouted: return .misrouted(try users())

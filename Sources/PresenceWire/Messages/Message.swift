@@ -46,6 +46,8 @@ public enum Message: Hashable, Sendable {
     case listUpdate(ListUpdate)
     /// Ends the stream of this session.
     case end(SessionID, user: UserID, reason: String)
+    /// Moves the end of this session to that of a newer token.
+    case renew(SessionID, user: UserID, until: Milliseconds)
     /// Answers ``request(_:)``.
     case answer(id: UInt64, Answer)
     /// Rejects these users: the sender does not own their slots, or is not active in them yet. The receiver retries by a newer ring.
@@ -245,6 +247,8 @@ public struct Detach: Hashable, Sendable {
         case lost = 1
         /// A `logout`: the user goes UNLOGINED (T7).
         case loggedOut = 2
+        /// The token of the session has ended: the user goes OFFLINE after the grace.
+        case tokenExpired = 3
     }
 
     public var session: SessionID
@@ -262,12 +266,14 @@ public struct Detach: Hashable, Sendable {
     }
 }
 
-/// The reasons why an owner ends a session, as the client receives them.
+/// The reasons why an owner or a gateway ends a session, as the client receives them.
 public enum SessionEnd {
     /// The user logged the session out, here or elsewhere. The client receives `onLogout`.
     public static let logout = "logout"
     /// A newer login evicted the session (`login.multiClient`), or the user has too many sessions.
     public static let replaced = "replaced"
+    /// The token of the session has ended, and the client has not renewed it. The gateway ends such a session, not the owner.
+    public static let tokenExpired = "tokenExpired"
 }
 
 /// One user whose records a node requests.

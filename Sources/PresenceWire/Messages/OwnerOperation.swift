@@ -28,6 +28,8 @@ public enum OwnerOperation: Hashable, Sendable {
     case visibility
     /// Ends one session; nil ends all sessions of the user.
     case logout(SessionID?)
+    /// Moves the end of a session to that of a newer token.
+    case renew(SessionID, until: Milliseconds)
     /// Explains why one user sees the other as it does. The other user is named here.
     case explain(UserID, Explained)
     /// Ends all sessions of the user, and voids the existing tokens (X5).
@@ -64,7 +66,7 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends, .checkRelations,
+        case .subscriptions, .records, .visibility, .logout, .renew, .explain, .followers, .countQuery, .friends, .checkRelations,
             .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
             false
         case .friendCall(let call): call.isChange
@@ -79,7 +81,7 @@ public enum OwnerOperation: Hashable, Sendable {
         }
         return switch self {
         case .setSelfStatus, .publishEvent, .register: if case .record = answer { true } else { false }
-        case .unsubscribe, .logout, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
+        case .unsubscribe, .logout, .renew, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
             if case .done = answer { true } else { false }
         case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
         case .subscribe:
@@ -152,6 +154,7 @@ private enum OperationTag: UInt8 {
     case sessions = 29
     case onlineUsers = 30
     case replayWebhooks = 31
+    case renew = 32
 }
 
 extension WireWriter {
@@ -198,6 +201,7 @@ extension WireWriter {
         case .logout(let session):
             tag(OperationTag.logout)
             optional(session) { $0.session($1) }
+        case .renew(let session, let expiresAt): tagged(.renew) { $0.renewal(of: session, until: expiresAt) }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             tag(OperationTag.publishEvent)
             signed(value)
@@ -221,15 +225,18 @@ extension WireWriter {
         case .onlineUsers(let query): tagged(.onlineUsers) { query.write(into: &$0) }
         case .replayWebhooks(let app, let since): tagged(.replayWebhooks) { $0.replay(of: app, since: since) }
         case .kick(let reason): tagged(.kick) { $0.text(reason) }
-        case .setPolicy(let change):
-            tag(OperationTag.setPolicy)
-            text(String(decoding: change, as: UTF8.self))
+        case .setPolicy(let change): tagged(.setPolicy) { $0.text(String(decoding: change, as: UTF8.self)) }
         }
     }
 
     private mutating func replay(of app: String, since: Milliseconds) {
         text(app)
         signed(since)
+    }
+
+    private mutating func renewal(of session: SessionID, until expiresAt: Milliseconds) {
+        self.session(session)
+        signed(expiresAt)
     }
 
     private mutating func tagged(_ name: OperationTag, _ write: (inout WireWriter) -> Void) {
@@ -264,6 +271,7 @@ extension WireReader {
         case .setVisibility: return .setVisibility(try visibilityChange())
         case .visibility: return .visibility
         case .countQuery: return .countQuery(isMade: try flag())
+        case .renew: return .renew(try session(), until: try signed())
         case .logout: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
         case .publishEvent:
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try validity(), try tag())
@@ -288,7 +296,5 @@ extension WireReader {
         }
     }
 
-    mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
-        try tag(as: OwnerOperation.Explained.self)
-    }
+    mutating func explained() throws(DecodeError) -> OwnerOperation.Explained { try tag(as: OwnerOperation.Explained.self) }
 }

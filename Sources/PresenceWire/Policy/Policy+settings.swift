@@ -208,6 +208,10 @@ extension Policy {
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange, "Seconds of silence after which a session is lost."),
         Setting("liveness.timeoutByPlatform", \.platformTimeouts, "The same for single platforms, for example `{\"web\": 60}`."),
         Setting(
+            "token.grace", \.tokenGrace, 0...3_600,
+            "Seconds between the end of a token (`exp`) and the end of the sessions that it has opened, unless `renew` brings a newer token."
+        ),
+        Setting(
             "friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
         Setting("friends.max", \.chain.friendsMax, 1...Int64(10_000), "Friends of one user."),
         Setting("friends.groupsMax", \.chain.friendGroupsMax, 1...Int64(Limits.friendGroupsMax), "Groups of friends of one user."),

@@ -105,6 +105,11 @@ public struct Policy: Equatable, Sendable {
         public var max: Int64 = 2_592_000
     }
 
+    private struct Graces: Equatable {
+        var offline = Duration.seconds(2)
+        var token = Duration.seconds(25)
+    }
+
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
     /// See ``PlanScope``. Setting `plan.covers`.
@@ -176,8 +181,8 @@ public struct Policy: Equatable, Sendable {
     public var subscribeRate: Rate? = Rate(calls: 20, seconds: 5)
     /// Whether others see the platforms of a user (T8, Z14). Setting `device.exposePlatforms`.
     public var exposesPlatforms = true
-    /// The time after which a user whose session was lost goes OFFLINE (T5). Setting `offlineGrace`, in seconds.
-    public var offlineGrace = Duration.seconds(2)
+    /// The times for which the end of a session waits.
+    private var graces = Graces()
     /// See ``SelfReport``. Setting `self.reportStatus`.
     public var selfReport = SelfReport.full
     /// Whether a user with a device that vendor push reaches stays ONLINE after its session is lost (N19). Setting
@@ -257,6 +262,18 @@ public struct Policy: Equatable, Sendable {
 }
 
 extension Policy {
+    /// The time after which a user whose session was lost goes OFFLINE (T5). Setting `offlineGrace`, in seconds.
+    public var offlineGrace: Duration {
+        get { graces.offline }
+        set { graces.offline = newValue }
+    }
+
+    /// The time between the end of a token and the end of the sessions that it has opened. Setting `token.grace`, in seconds.
+    public var tokenGrace: Duration {
+        get { graces.token }
+        set { graces.token = newValue }
+    }
+
     /// Whether a user who is not ONLINE any more loses the custom status (T11, Z5).
     ///
     /// A text with an end of its own stays until then, unless no text is shown without a session.

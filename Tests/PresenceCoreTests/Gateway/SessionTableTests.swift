@@ -44,7 +44,7 @@ import Testing
     mutating func end() {
         let session = open(1)
         _ = table.receiveList(session)
-        table.end(session)
+        table.end(session, isExpired: false)
         expect(table[session].hasEnded && !table[session].isSynced && !table[session].takesSharedEvents)
         expect(!table.isReadyToComplete(session) && !table.receiveList(session))
     }

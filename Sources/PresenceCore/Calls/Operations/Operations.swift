@@ -11,7 +11,7 @@ extension API {
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
-            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket
+            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew
 
         package var name: String { "\(self)" }
 
@@ -26,6 +26,7 @@ extension API {
             case .getSubscribedUserStatus: GetSubscribedUserStatus.self
             case .logout: Logout.self
             case .streamTicket: StreamTicket.self
+            case .renew: Renew.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
             case .addFriend: AddFriend.self
@@ -89,6 +90,8 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
     /// Ends a session; nil for all sessions of the caller.
     case logout(SessionID?)
+    /// Moves the end of a session to that of the call's token.
+    case renew(SessionID, until: Milliseconds)
     /// Changes the caller's visibility.
     case setVisibility(Visibility.Change)
     case getVisibility
@@ -147,7 +150,8 @@ extension Call {
     /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
+        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .renew,
+            .setVisibility,
             .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile, .issueTicket, .redeemTicket,
@@ -182,6 +186,7 @@ extension Calls {
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
+        case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
         case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
@@ -232,7 +237,7 @@ extension OwnerRequest {
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
-            .replayWebhooks:
+            .replayWebhooks, .renew:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
         }
     }
@@ -257,7 +262,7 @@ extension RateLimits.Kind {
         case .checkRelations(let check):
             guard case .own = check.side else { return nil }
             self = .chain
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy, .friends, .profiles,
+        case .followers, .records, .countQuery, .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .friends, .profiles,
             .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
             return nil
         }

@@ -15,6 +15,10 @@ struct WebhookNews {
         case disconnect = "Disconnect"
         case customStatus = "CustomStatus"
         case kick = "Kick"
+        case tokenExpired = "TokenExpired"
+
+        /// Whether a login of the same change takes the place of the session, and is the only event about the two (X4).
+        var isLoss: Bool { self == .disconnect || self == .tokenExpired }
     }
 
     /// Compares the announced sessions with the open ones after a change, and adds an event for each difference.
@@ -38,8 +42,7 @@ struct WebhookNews {
         for session in held.sessions where !owned.sessions.contains(where: { $0.id == session.id }) {
             guard let end = end(of: session, change, isUnconfirmed: owned.confirmationDeadline != nil) else { continue }
             log.sessions.removeAll { $0 == session }
-            // A login that replaces a session is the only event about the two (X4).
-            if !hasLogin || end.action != .disconnect { actions.append((end.action, end.reason, session.platform)) }
+            if !hasLogin || !end.action.isLoss { actions.append((end.action, end.reason, session.platform)) }
         }
         if case .kick? = change.end, actions.isEmpty { actions.append((.kick, nil, nil)) }
         if actions.isEmpty, owned.record.customStatus != customStatus { actions.append((.customStatus, nil, nil)) }
@@ -65,8 +68,9 @@ struct WebhookNews {
         switch change.end {
         case .kick: return (.kick, nil)
         case .logout: return (.logout, nil)
-        case .silence(let ids) where ids.contains(session.id): return (.disconnect, "TimeOut")
-        case .silence, nil: break
+        case .lost(let losses) where losses[session.id] == .silent: return (.disconnect, "TimeOut")
+        case .lost(let losses) where losses[session.id] == .tokenExpired: return (.tokenExpired, nil)
+        case .lost, nil: break
         }
         if change.departed.contains(where: { $0.id == session.id }) { return (.logout, nil) }
         return isUnconfirmed ? nil : (.disconnect, "LinkClose")
