@@ -1,0 +1,225 @@
+// A story: people of one app on three nodes, and what they do with the parts that a user has.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createHmac, randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { PresenceClient } from "../../Sources/WebClient/client.js";
+import { Cluster, ROLLCALL } from "../WebClient/cluster.mjs";
+import { checkStatus, SLACK, Stream, until } from "./stream.mjs";
+
+const KEY = "rollcall development key, never in earnest!";
+const encode = (part) => Buffer.from(JSON.stringify(part)).toString("base64url");
+
+/** A token that the development key signs. `rollcall token` prints the same, and takes a process for each. */
+export function signedToken(user, { app, isAdmin = false, seconds = 3_600, issuedAt = Math.floor(Date.now() / 1_000) } = {}) {
+  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ sub: user, app, iat: issuedAt, exp: issuedAt + seconds, ...(isAdmin ? { role: "admin" } : {}) })}`;
+  return `${text}.${createHmac("sha256", KEY).update(text).digest("base64url")}`;
+}
+
+/** The nodes that all stories share, or a cluster of its own where a file runs alone. */
+const shared = { nodes: process.env.JOURNEYS_NODES && JSON.parse(process.env.JOURNEYS_NODES), cluster: null };
+after(() => shared.cluster?.stop());
+
+export class Story {
+  cluster = null;
+  #ends = [];
+  #streams = [];
+  #witnesses = null;
+  #marks = 0;
+
+  constructor(nodes) {
+    this.nodes = nodes;
+    this.app = `story-${randomUUID().slice(0, 8)}`;
+  }
+
+  /** The node of this number; the nodes repeat. */
+  node(index) {
+    return this.nodes[index % this.nodes.length];
+  }
+
+  token(user, options) {
+    return signedToken(user, { app: this.app, ...options });
+  }
+
+  /** Something to end with the story, in reverse order. */
+  atEnd(action) {
+    this.#ends.push(action);
+  }
+
+  /** A call with curl's bytes: the HTTP status, the answer, and the headers. */
+  async call(user, operation, body = {}, { node = 0, isAdmin = false, bearer, headers = {} } = {}) {
+    const response = await fetch(`${this.node(node).url}/v1/${operation}`, {
+      method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
+    return { status: response.status, answer: await response.json(), headers: response.headers };
+  }
+
+  /** The answer of a call that must succeed. */
+  async ok(user, operation, body, options) {
+    const { status, answer } = await this.call(user, operation, body, options);
+    assert.equal(status, 200, `${operation} of ${user}: ${JSON.stringify(answer)}`);
+    return answer;
+  }
+
+  /** The answer of a call of the app's back end on the ops port, which must succeed. */
+  async admin(operation, body = {}, { node = 0 } = {}) {
+    const response = await fetch(`http://127.0.0.1:${this.node(node).ops}/admin/v1/${operation}`, {
+      method: "POST", headers: { Authorization: `Bearer ${this.token("back-end", { isAdmin: true })}` }, body: JSON.stringify(body) });
+    const answer = await response.json();
+    assert.equal(response.status, 200, `${operation}: ${JSON.stringify(answer)}`);
+    return answer;
+  }
+
+  /** The code of a call that must be refused. The text of the refusal must say something. */
+  async refused(user, operation, body, options) {
+    const { status, answer } = await this.call(user, operation, body, options);
+    assert.notEqual(status, 200, `${operation} of ${user}: ${JSON.stringify(answer)}`);
+    assert.deepEqual([answer.status, typeof answer.title, typeof answer.type], [status, "string", "string"]);
+    assert.ok(answer.detail.length > 0);
+    return answer.code;
+  }
+
+  async policy(settings, preset) {
+    return this.admin("setAppPolicy", { ...(preset ? { preset } : {}), ...(settings ? { settings } : {}) });
+  }
+
+  /** Opens a stream with curl, and waits for its first event. */
+  async stream(user, { node = 0, url = this.node(node).url, bearer = this.token(user), platform = "ios", query = {}, ...how } = {}) {
+    const stream = new Stream(url, bearer, { query: { platform, ...query }, ...how });
+    this.#streams.push([user, stream]);
+    this.atEnd(() => stream.drop());
+    return stream.opened();
+  }
+
+  /** A client of a JavaScript app that is connected. Its first address is that of `node`, and the others follow. */
+  async client(user, { node = 0, ...options } = {}) {
+    let draws = 0;
+    const addresses = this.nodes.map((_, index) => this.node(node + index).url);
+    const client = new PresenceClient({ addresses, token: () => this.token(user), backoff: { initial: 50, max: 500 }, random: () => (draws++ ? Math.random() : 0), ...options });
+    client.heard = { statuses: [], states: [], changes: [], raised: [] };
+    client.on("userStatusChanged", (list) => client.heard.statuses.push(...list));
+    client.on("stateChanged", (change) => client.heard.states.push(change));
+    client.on("relationshipChanged", (change) => client.heard.changes.push(change));
+    client.on("eventRaised", (raised) => client.heard.raised.push(raised));
+    this.atEnd(() => client.close());
+    await client.connect();
+    return client;
+  }
+
+  /** The record of `target` as `viewer` reads it, the same at every node. */
+  async status(viewer, target) {
+    const records = [];
+    for (const index of this.nodes.keys()) {
+      const { userStatusList, errorUserList } = await this.ok(viewer, "getUserStatus", { userIDs: [target] }, { node: index });
+      assert.deepEqual(errorUserList, []);
+      checkStatus(userStatusList[0]);
+      records.push(userStatusList[0]);
+    }
+    for (const record of records) assert.deepEqual(record, records[0], "one version has one content on every node");
+    return records[0];
+  }
+
+  /** The IDs in a user's friend list, the same at every node. */
+  async friends(user) {
+    const lists = await Promise.all(this.nodes.map(async (_, node) => (await this.ok(user, "getFriendList", { limit: 100 }, { node })).friendList.map(({ userID }) => userID)));
+    for (const list of lists) assert.deepEqual(list, lists[0]);
+    return lists[0];
+  }
+
+  /** The requests of a user as `type:userID`. */
+  async requests(user, node = 0) {
+    const { pendencyList } = await this.ok(user, "getPendencyList", { type: 3 }, { node });
+    return pendencyList.map(({ type, userID }) => `${type}:${userID}`).sort();
+  }
+
+  /** Makes friends on both sides, by a call of the first. */
+  async befriend(user, ...others) {
+    for (const other of others) assert.deepEqual(await this.ok(user, "addFriend", { userID: other }), { userID: other, resultCode: 0, resultInfo: "" });
+  }
+
+  /** Users who are owned by each of the nodes. */
+  async #witnessUsers() {
+    if (this.#witnesses) return this.#witnesses;
+    const owners = new Map();
+    for (let index = 0; owners.size < this.nodes.length; index += 1) {
+      const userID = `witness-${index}`;
+      const { ownerOfTarget } = await this.admin("explain", { viewer: userID, target: userID });
+      if (!owners.has(ownerOfTarget.node)) owners.set(ownerOfTarget.node, userID);
+      assert.ok(index < 200, "every node owns users");
+    }
+    return (this.#witnesses = [...owners.values()]);
+  }
+
+  /**
+   * Proves that nothing more comes to these streams of what the nodes have acknowledged until now.
+   *
+   * A user of each owner changes a text. A stream that follows these users has everything that an owner sent before.
+   */
+  async settled(...viewers) {
+    const witnesses = await this.#witnessUsers();
+    for (const [user] of viewers) {
+      const { subscriptions } = await this.ok(user, "getSubscribedUserStatus", { userIDs: witnesses }, { isAdmin: false });
+      if (subscriptions.length < witnesses.length) assert.deepEqual((await this.ok(user, "subscribeUserStatus", { userIDs: witnesses })).errorUserList, []);
+    }
+    const text = `mark ${(this.#marks += 1)}`;
+    for (const witness of witnesses) await this.ok(witness, "setSelfStatus", { customStatus: text });
+    for (const [user, stream] of viewers) {
+      await until(`the marks at ${user}`, () => witnesses.every((witness) => {
+        return (stream instanceof Stream ? stream.last(witness) : stream.statusOf(witness))?.customStatus === text;
+      }));
+    }
+  }
+
+  /** Proves the same for what the user's own owner sends about friends and requests. */
+  async settledChain(user, ...streams) {
+    const name = `mark ${(this.#marks += 1)}`;
+    const before = streams.map((stream) => stream.events.length);
+    await this.ok(user, "createFriendGroup", { groupNames: [name] });
+    await Promise.all(streams.map((stream, index) => stream.hears("onFriendGroupsChanged", ({ groupList }) => groupList.some((group) => group.name === name), { from: before[index] })));
+    await this.ok(user, "deleteFriendGroup", { groupNames: [name] });
+  }
+
+  /** Runs a command of `rollcall`, and returns its exit code and what it printed. */
+  async command(...words) {
+    try {
+      const { stdout, stderr } = await promisify(execFile)(ROLLCALL, words, { encoding: "utf8", timeout: 60_000 });
+      return { code: 0, stdout, stderr };
+    } catch (error) {
+      if (typeof error.code !== "number") throw error;
+      return { code: error.code, stdout: error.stdout, stderr: error.stderr };
+    }
+  }
+
+  async end() {
+    for (const action of this.#ends.reverse()) await action();
+    await this.cluster?.stop();
+    for (const [user, stream] of this.#streams) assert.deepEqual(stream.faults, [], `the stream of ${user} keeps the rules`);
+  }
+}
+
+/** A story whose name is the sentence that a user says when it breaks. With `cluster` it has nodes of its own, else those that all share. */
+export function story(name, body, { cluster: own = null, seconds = 120 } = {}) {
+  test(name, { timeout: seconds * 1_000 * SLACK }, async () => {
+    const cluster = own ? await Cluster.start(own.nodes ?? 3, own) : null;
+    if (!cluster && !shared.nodes) {
+      shared.cluster = await Cluster.start(3);
+      shared.nodes = shared.cluster.nodes;
+    }
+    const told = new Story(cluster?.nodes ?? shared.nodes);
+    told.cluster = cluster;
+    let failure;
+    try {
+      await body(told);
+    } catch (error) {
+      failure = error;
+    }
+    try {
+      await told.end();
+    } catch (error) {
+      failure ??= error;
+    }
+    if (failure) throw failure;
+  });
+}
+
+export { assert, until };
