@@ -47,7 +47,7 @@ export class Story {
     this.#ends.push(action);
   }
 
-  /** A call with curl's bytes: the HTTP status, the answer, and the headers. */
+  /** A call over HTTP: the status, the answer, and the headers. */
   async call(user, operation, body = {}, { node = 0, isAdmin = false, bearer, headers = {} } = {}) {
     const response = await fetch(`${this.node(node).url}/v1/${operation}`, {
       method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
