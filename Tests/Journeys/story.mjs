@@ -38,6 +38,23 @@ export class Story {
     return this.nodes[index % this.nodes.length];
   }
 
+  /** The numbers of the nodes that run. */
+  get running() {
+    return [...this.nodes.keys()].filter((index) => !this.nodes[index].process || (this.nodes[index].process.exitCode === null && this.nodes[index].process.signalCode === null));
+  }
+
+  /** The number of the node that owns a user, as a node that runs says. */
+  async owner(user) {
+    const { ownerOfTarget } = await this.admin("explain", { viewer: user, target: user }, { node: this.running[0] });
+    return this.nodes.findIndex(({ id }) => id === ownerOfTarget.node);
+  }
+
+  /** A user with this owner. */
+  async userOwnedBy(node, name) {
+    for (let index = 0; index < 200; index += 1) if ((await this.owner(`${name}-${index}`)) === node) return `${name}-${index}`;
+    throw new Error(`node ${node} owns nobody`);
+  }
+
   token(user, options) {
     return signedToken(user, { app: this.app, ...options });
   }
@@ -106,10 +123,10 @@ export class Story {
     return client;
   }
 
-  /** The record of `target` as `viewer` reads it, the same at every node. */
+  /** The record of `target` as `viewer` reads it, the same at every node that runs. */
   async status(viewer, target) {
     const records = [];
-    for (const index of this.nodes.keys()) {
+    for (const index of this.running) {
       const { userStatusList, errorUserList } = await this.ok(viewer, "getUserStatus", { userIDs: [target] }, { node: index });
       assert.deepEqual(errorUserList, []);
       checkStatus(userStatusList[0]);
@@ -119,9 +136,9 @@ export class Story {
     return records[0];
   }
 
-  /** The IDs in a user's friend list, the same at every node. */
+  /** The IDs in a user's friend list, the same at every node that runs. */
   async friends(user) {
-    const lists = await Promise.all(this.nodes.map(async (_, node) => (await this.ok(user, "getFriendList", { limit: 100 }, { node })).friendList.map(({ userID }) => userID)));
+    const lists = await Promise.all(this.running.map(async (node) => (await this.ok(user, "getFriendList", { limit: 100 }, { node })).friendList.map(({ userID }) => userID)));
     for (const list of lists) assert.deepEqual(list, lists[0]);
     return lists[0];
   }
@@ -137,17 +154,14 @@ export class Story {
     for (const other of others) assert.deepEqual(await this.ok(user, "addFriend", { userID: other }), { userID: other, resultCode: 0, resultInfo: "" });
   }
 
-  /** Users who are owned by each of the nodes. */
+  /** A user of each owner. */
   async #witnessUsers() {
-    if (this.#witnesses) return this.#witnesses;
-    const owners = new Map();
-    for (let index = 0; owners.size < this.nodes.length; index += 1) {
-      const userID = `witness-${index}`;
-      const { ownerOfTarget } = await this.admin("explain", { viewer: userID, target: userID });
-      if (!owners.has(ownerOfTarget.node)) owners.set(ownerOfTarget.node, userID);
-      assert.ok(index < 200, "every node owns users");
-    }
-    return (this.#witnesses = [...owners.values()]);
+    const running = this.running.join();
+    if (this.#witnesses?.running === running) return this.#witnesses.users;
+    const users = [];
+    for (const node of this.running) users.push(await this.userOwnedBy(node, "witness"));
+    this.#witnesses = { running, users };
+    return users;
   }
 
   /**
@@ -158,11 +172,11 @@ export class Story {
   async settled(...viewers) {
     const witnesses = await this.#witnessUsers();
     for (const [user] of viewers) {
-      const { subscriptions } = await this.ok(user, "getSubscribedUserStatus", { userIDs: witnesses }, { isAdmin: false });
-      if (subscriptions.length < witnesses.length) assert.deepEqual((await this.ok(user, "subscribeUserStatus", { userIDs: witnesses })).errorUserList, []);
+      const { subscriptions } = await this.ok(user, "getSubscribedUserStatus", { userIDs: witnesses }, { node: this.running[0] });
+      if (subscriptions.length < witnesses.length) assert.deepEqual((await this.ok(user, "subscribeUserStatus", { userIDs: witnesses }, { node: this.running[0] })).errorUserList, []);
     }
     const text = `mark ${(this.#marks += 1)}`;
-    for (const witness of witnesses) await this.ok(witness, "setSelfStatus", { customStatus: text });
+    for (const witness of witnesses) await this.ok(witness, "setSelfStatus", { customStatus: text }, { node: this.running[0] });
     for (const [user, stream] of viewers) {
       await until(`the marks at ${user}`, () => witnesses.every((witness) => {
         return (stream instanceof Stream ? stream.last(witness) : stream.statusOf(witness))?.customStatus === text;
