@@ -20,6 +20,7 @@ story("The night script moved me to another name, my friends lost me, and the ma
   const old = await s.stream("old-ann", { platform: "ios" });
   const bob = await s.stream("bob", { node: 1 });
   const carl = await s.stream("carl", { node: 2 });
+  bob.importsMax = 1;
   await s.ok("carl", "subscribeUserStatus", { userIDs: ["old-ann", "new-ann"] });
   await bob.sees("old-ann", { statusType: "ONLINE" });
   const stolen = s.token("old-ann", { issuedAt: Math.floor(Date.now() / 1_000) - 60 });
