@@ -150,7 +150,7 @@ story("Our app came from ZEGOCLOUD, somebody who does not exist follows me, and 
   await s.policy(null, "zim");
   assert.deepEqual(await s.admin("importUsers", { userIDs: ["ann", "bob"] }), { errorUserList: [] });
   const ann = await s.stream("ann", { platform: "ios" });
-  const [self] = ann.statuses("ann");
+  const self = await ann.hears("onUserStatusChanged").then(() => ann.statuses("ann")[0]);
   assert.deepEqual([self.statusType, self.lastUpdateTime, self.onlinePlatforms], ["UNKNOWN", 0, ["ios"]]);
   // Bob exists, Carl has logged in, and nobody else is there.
   const bob = await s.stream("bob", { node: 1 });

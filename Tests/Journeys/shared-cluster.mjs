@@ -12,10 +12,8 @@ try {
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => child.kill(signal));
   [status] = await once(child, "exit");
   // A story of the shared cluster that harms a node would make the other stories prove less.
-  for (const node of cluster.nodes.filter(({ process }) => process.exitCode !== null)) {
-    console.error(`node ${node.id} ended: ${node.log}`);
-    status = 1;
-  }
+  if (cluster.nodes.some(({ process }) => process.exitCode !== null || process.signalCode !== null)) status = 1;
+  if (status !== 0) for (const { id, process: node, log } of cluster.nodes) console.error(`== the log of node ${id} (exit ${node.exitCode})\n${log.slice(-3_000)}`);
 } finally {
   await cluster.stop();
 }
