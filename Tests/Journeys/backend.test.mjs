@@ -52,7 +52,7 @@ story("The office threw out the thief while my phone changed its token, and it t
     `http://127.0.0.1:${s.node(1).ops}/admin/v1/kick`, "-d", JSON.stringify({ userID: "ann", reason: "password changed" })]);
   const kicked = Date.now();
   assert.deepEqual(JSON.parse(stdout), {});
-  await thief.ended;
+  await thief.ends();
   assert.deepEqual(thief.events.at(-1).name, "onKickedOffline");
   assert.deepEqual(thief.of("onKickedOffline"), [{ reason: "password changed" }]);
   await until("the phone knows", () => phone.state === "kicked");

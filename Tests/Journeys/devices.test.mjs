@@ -87,7 +87,7 @@ story("My brother logged in on the television, my phone was thrown out, and my b
   assert.ok(boss.statuses("ann").every(({ statusType }, index) => index < boss.statuses("ann").findIndex(({ statusType: type }) => type === "ONLINE") || statusType === "ONLINE"));
   assert.equal(now.lastOnlineStatusUpdateTime, boss.statuses("ann").find(({ statusType }) => statusType === "ONLINE").lastOnlineStatusUpdateTime);
   const third = await s.stream("ann", { node: 2, platform: "web" });
-  await laptop.ended;
+  await laptop.ends();
   assert.deepEqual(laptop.of("onKickedOffline"), [{ reason: "replaced" }]);
 
   // Her contacts have stayed, and the policy's end brings many devices back.
@@ -97,7 +97,7 @@ story("My brother logged in on the television, my phone was thrown out, and my b
   await boss.sees("ann", { statusType: "ONLINE", onlinePlatforms: ["ipad", "web"] });
   assert.equal(third.isOpen, true);
   await s.ok("ann", "logout", {});
-  await Promise.all([third.ended, tablet.ended]);
+  await Promise.all([third.ends(), tablet.ends()]);
   await boss.sees("ann", { statusType: "UNLOGINED", onlinePlatforms: [] });
   await until(() => `the back end has the end: ${receiver.actions("ann")}`, () => receiver.of("ann").at(-1)?.userStatus.statusType === "UNLOGINED");
   assert.equal(receiver.actions("ann").filter((action) => action === "Login").length, 6);
@@ -137,7 +137,7 @@ story("I logged out on every device, and my girlfriend still sees the tablet tha
   // Then everywhere. A friend is told once, and a stranger nothing at all.
   const before = gina.statuses("ann").length;
   await phone.logout({ everywhere: true });
-  await laptop.ended;
+  await laptop.ends();
   assert.deepEqual([laptop.events.at(-1).name, laptop.events.at(-1).data], ["onLogout", {}]);
   assert.equal(phone.state, "loggedOut");
   const gone = await gina.sees("ann", { statusType: "UNLOGINED", onlinePlatforms: [] });

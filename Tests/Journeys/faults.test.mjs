@@ -167,7 +167,7 @@ story("The power went out, and when the lights came back everybody saw me althou
   assert.ok(bobs && carls);
 
   await Promise.all(s.nodes.map((node) => s.cluster.kill(node)));
-  await eve.ended;
+  await eve.ends();
   await Promise.all(s.nodes.map((node) => s.cluster.restart(node)));
   await until("all apps are back", () => [ann, bob, carl, dora].every(({ state }) => state === "online"), 30);
   await insist("a text", () => ann.setSelfStatus("light"));
@@ -201,7 +201,7 @@ story("The server burned down with me on it, the office thinks that I am still a
   await until("the office knows it", () => receiver.of("ann").some(({ userStatus }) => userStatus?.customStatus === "at my desk"));
 
   await s.cluster.kill(s.nodes[2]);
-  await ann.ended;
+  await ann.ends();
   const gone = await bob.sees("ann", { statusType: "OFFLINE", customStatus: "", onlinePlatforms: [] }, 30);
   await until("Carl has moved", () => carl.state === "online" && carl.session.node !== "c" && carl.statusOf("ann").statusType === "OFFLINE", 30);
   await until(() => `the office knows the end: ${receiver.actions("ann")}`, () => receiver.of("ann", "stateChange").at(-1).userStatus.statusType === "OFFLINE", 30);

@@ -30,7 +30,7 @@ story("The night script moved me to another name, my friends lost me, and the ma
   assert.deepEqual(JSON.parse(stdout), { imported: { bob: 0, dora: 0, eve: 0 }, backwards: { bob: 0, dora: 0 }, blocks: { carl: 0 }, deleted: ["bob", "dora", "eve"] });
 
   // The old account ends: its device, its tokens, and its place in the lists.
-  await old.ended;
+  await old.ends();
   assert.deepEqual(old.of("onKickedOffline"), [{ reason: "moved" }]);
   assert.equal(await s.refused("old-ann", "getFriendList", {}, { node: 1, bearer: stolen }), 6014);
   await bob.hears("onFriendListDeleted", ({ userIDs }) => userIDs.includes("old-ann"));

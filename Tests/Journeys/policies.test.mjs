@@ -142,7 +142,7 @@ story("I switched my phone off, and in our Tencent app my text stayed and everyb
   const again = await s.stream("ann", { node: 1 });
   await carl.sees("ann", { statusType: "ONLINE" });
   await s.ok("ann", "logout", { sessionID: again.connected.sessionID }, { node: 2 });
-  await again.ended;
+  await again.ends();
   for (const stream of [carl, bob]) await stream.sees("ann", { statusType: "UNLOGINED", customStatus: "" });
 });
 
@@ -175,7 +175,7 @@ story("Our app came from ZEGOCLOUD, somebody who does not exist follows me, and 
   const left = ann.position;
   await ann.drop();
   await s.ok("bob", "logout");
-  await bob.ended;
+  await bob.ends();
   const again = await s.stream("ann", { node: 1 });
   const record = await again.sees("bob", { statusType: "UNLOGINED", customStatus: "0".repeat(64), onlinePlatforms: [] });
   await again.sees("carl", { statusType: "ONLINE" });

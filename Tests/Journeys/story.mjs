@@ -21,6 +21,15 @@ export function signedToken(user, { app, isAdmin = false, seconds = 3_600, issue
 const shared = { nodes: process.env.JOURNEYS_NODES && JSON.parse(process.env.JOURNEYS_NODES), cluster: null };
 after(() => shared.cluster?.stop());
 
+/** Fails if a promise takes longer. */
+async function within(seconds, what, promise) {
+  let timer;
+  const limit = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${seconds * SLACK} s: ${what}`)), seconds * 1_000 * SLACK);
+  });
+  return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
+}
+
 export class Story {
   cluster = null;
   #ends = [];
@@ -205,15 +214,18 @@ export class Story {
   }
 
   async end() {
-    for (const action of this.#ends.reverse()) await action();
-    await this.cluster?.stop();
+    const failures = [];
+    for (const action of [...this.#ends.reverse(), () => this.cluster?.stop()]) {
+      await within(15, `the end of the story: ${action}`, action()).catch((error) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
     for (const [user, stream] of this.#streams) assert.deepEqual(stream.faults, [], `the stream of ${user} keeps the rules`);
   }
 }
 
 /** A story whose name is the sentence that a user says when it breaks. With `cluster` it has nodes of its own, else those that all share. */
 export function story(name, body, { cluster: own = null, seconds = 120 } = {}) {
-  test(name, { timeout: seconds * 1_000 * SLACK }, async () => {
+  test(name, async () => {
     const cluster = own ? await Cluster.start(own.nodes ?? 3, own) : null;
     if (!cluster && !shared.nodes) {
       shared.cluster = await Cluster.start(3);
@@ -223,7 +235,7 @@ export function story(name, body, { cluster: own = null, seconds = 120 } = {}) {
     told.cluster = cluster;
     let failure;
     try {
-      await body(told);
+      await within(seconds, "the story", body(told));
     } catch (error) {
       failure = error;
     }

@@ -136,6 +136,11 @@ export class Stream {
     return this;
   }
 
+  /** Waits until the node has ended the stream. */
+  ends(seconds) {
+    return until(() => `the stream ends; the last events are ${JSON.stringify(this.events.slice(-3).map(({ name, data }) => [name, data]))}`, () => !this.isOpen, seconds);
+  }
+
   /** Ends the connection without a logout. */
   async drop() {
     this.process.kill("SIGKILL");
