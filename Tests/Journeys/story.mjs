@@ -73,11 +73,14 @@ export class Story {
     this.#ends.push(action);
   }
 
-  /** A call over HTTP: the status, the answer, and the headers. */
+  /** A call over HTTP: the status, the answer, and the headers. A node that cannot reach an owner in time is asked again, as the SDKs do. */
   async call(user, operation, body = {}, { node = 0, isAdmin = false, bearer, headers = {} } = {}) {
-    const response = await fetch(`${this.node(node).url}/v1/${operation}`, {
-      method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
-    return { status: response.status, answer: await response.json(), headers: response.headers };
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await fetch(`${this.node(node).url}/v1/${operation}`, {
+        method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
+      const answer = await response.json();
+      if (response.status !== 503 || attempt === 4) return { status: response.status, answer, headers: response.headers };
+    }
   }
 
   /** The answer of a call that must succeed. */
