@@ -32,12 +32,15 @@ story("I closed one of my three tabs, my boss saw me leave, and another tab stil
   // The leading tab closes. Another one carries on, and the boss sees nothing.
   const seen = boss.statuses("ann").length;
   await leader.close();
-  await until("another tab leads", async () => (await Promise.all([second, third].map((tab) => tab.evaluate("client.isLeading && client.state === 'online'")))).filter(Boolean).length === 1);
+  await until("another tab leads",
+    async () => (await Promise.all([second, third].map((tab) => tab.evaluate("client.isLeading && client.state === 'online'"))))
+      .filter(Boolean).length === 1);
   await third.evaluate('client.setSelfStatus("two tabs")');
   await boss.sees("ann", { statusType: "ONLINE", customStatus: "two tabs", onlinePlatforms: ["web"] });
   const told = boss.statuses("ann").slice(seen);
   assert.deepEqual(told.filter(({ statusType, onlinePlatforms }) => statusType !== "ONLINE" || onlinePlatforms[0] !== "web"), []);
-  assert.equal(new Set(boss.statuses("ann").filter(({ statusType }) => statusType === "ONLINE").map(({ lastOnlineStatusUpdateTime }) => lastOnlineStatusUpdateTime)).size, 1);
+  assert.equal(new Set(boss.statuses("ann").filter(({ statusType }) => statusType === "ONLINE").map(
+    ({ lastOnlineStatusUpdateTime }) => lastOnlineStatusUpdateTime)).size, 1);
   for (const tab of [second, third]) await tab.shows('client.statusOf("ann").customStatus === "two tabs"');
   assert.equal((await carl.evaluate('statuses.filter(({ userID, customStatus }) => userID === "ann" && customStatus === "two tabs")')).length, 0);
   await until("one session is left", async () => (await sessions()).length === 1);
@@ -65,7 +68,8 @@ story("My laptop slept on the train while Ann left me and Dora changed her pictu
   const bob = await browser.open("bob", [network.url]);
   await bob.shows('client.statusOf("ann")?.customStatus === "with Bob" && client.statusOf("dora")?.statusType === "ONLINE" && client.relationships.isComplete');
   assert.deepEqual(await bob.evaluate('client.subscribeUserStatus(["ann"], { sync: true }).then(({ errorUserList }) => errorUserList)'), []);
-  assert.deepEqual(await bob.evaluate('client.getUsersProfile(["dora"]).then(({ profileList: [{ nick, faceURL, custom }] }) => [nick, faceURL, custom])'), ["", "", {}]);
+  assert.deepEqual(await bob.evaluate(
+    'client.getUsersProfile(["dora"]).then(({ profileList: [{ nick, faceURL, custom }] }) => [nick, faceURL, custom])'), ["", "", {}]);
   await dora.sees("bob", { statusType: "ONLINE" });
 
   // The laptop sleeps: its scripts stand still, and its connection ends.
@@ -84,9 +88,13 @@ story("My laptop slept on the train while Ann left me and Dora changed her pictu
   await bob.shows('client.state === "online" && client.statusOf("dora")?.customStatus === "look at me"', 30);
   await bob.shows('client.statusOf("ann").statusType === "OFFLINE" && client.statusOf("ann").customStatus === ""', 30);
   await bob.shows('client.relationships.friends.map(({ userID }) => userID).sort().join() === "dora,eve"');
-  assert.deepEqual(await bob.evaluate('client.getUsersProfile(["dora"]).then(({ profileList: [{ nick, faceURL, custom }] }) => [nick, faceURL, custom])'), ["Dora", "https://example.com/new.png", { Mood: "sunny" }]);
+  assert.deepEqual(await bob.evaluate(
+    'client.getUsersProfile(["dora"]).then(({ profileList: [{ nick, faceURL, custom }] }) => [nick, faceURL, custom])'),
+    ["Dora", "https://example.com/new.png", { Mood: "sunny" }]);
   await dora.sees("bob", { statusType: "ONLINE", onlinePlatforms: ["web"] });
-  assert.deepEqual(await bob.evaluate('statuses.filter(({ userID, customStatus, event }) => userID === "ann" && (customStatus === "free" || event))'), []);
-  assert.deepEqual([bob.errors, ann.of("onFriendListDeleted").map(({ userIDs }) => userIDs), await s.friends("bob")], [[], [["bob"]], ["dora", "eve"]]);
+  assert.deepEqual(await bob.evaluate(
+    'statuses.filter(({ userID, customStatus, event }) => userID === "ann" && (customStatus === "free" || event))'), []);
+  assert.deepEqual([bob.errors, ann.of("onFriendListDeleted").map(({ userIDs }) => userIDs), await s.friends("bob")],
+    [[], [["bob"]], ["dora", "eve"]]);
   assert.equal((await s.status("bob", "ann")).statusType, "OFFLINE");
 });

@@ -40,7 +40,8 @@ story("My phone woke up and brought yesterday's text back, and a gift rang twice
   assert.deepEqual(raisedBy(phone), [["ann", 10_001, "gift"]], "her phone hears the gift alone");
   assert.deepEqual(raisedBy(laptop), [["ann", 10_001, "gift"], ["ann", 10_002, "wave"]], "the publisher hears each once");
   const { event, loginEvent } = carl.statusOf("ann");
-  assert.deepEqual([event.eventID, event.value, event.syncEnabled, loginEvent.eventID, loginEvent.sendToOnlineUsersOnly, event.sessionID], [wave.eventID, 10_002, false, gift.eventID, false, undefined]);
+  assert.deepEqual([event.eventID, event.value, event.syncEnabled, loginEvent.eventID, loginEvent.sendToOnlineUsersOnly, event.sessionID],
+    [wave.eventID, 10_002, false, gift.eventID, false, undefined]);
   assert.deepEqual([event, loginEvent], [bob.statusOf("ann").event, bob.statusOf("ann").loginEvent], "one event is the same for everybody");
   assert.equal(phone.statusOf("ann").event.sessionID, laptop.session.sessionID);
   assert.equal(loginEvent.expiresAt - loginEvent.publishedAt, 7 * 86_400_000);
@@ -48,14 +49,16 @@ story("My phone woke up and brought yesterday's text back, and a gift rang twice
   // A text that expires goes everywhere at once. Dan has seen nothing of all this.
   const { userStatus } = await phone.setSelfStatus("back in a second", { expiry: 1 });
   assert.equal(userStatus.customStatus, "back in a second");
-  await until("the text has expired at Bob's, Carl's and Ann's", () => [bob, carl, laptop, phone].every((client) => client.statusOf("ann").customStatus === "" && client.statusOf("ann").version > userStatus.version));
+  await until("the text has expired at Bob's, Carl's and Ann's", () => [bob, carl, laptop, phone].every((client) =>
+    client.statusOf("ann").customStatus === "" && client.statusOf("ann").version > userStatus.version));
   const record = await s.status("bob", "ann");
   assert.deepEqual([record.customStatus, record.statusType, record.event.eventID], ["", "ONLINE", wave.eventID]);
   assert.ok(record.lastCustomStatusUpdateTime >= userStatus.lastCustomStatusUpdateTime + 1_000);
   assert.equal(record.lastOnlineStatusUpdateTime, userStatus.lastOnlineStatusUpdateTime);
   await s.settled(["dan", dan]);
   const view = dan.last("ann");
-  assert.deepEqual([view.statusType, view.customStatus, view.onlinePlatforms, view.event, view.loginEvent], ["OFFLINE", "", [], undefined, undefined]);
+  assert.deepEqual([view.statusType, view.customStatus, view.onlinePlatforms, view.event, view.loginEvent],
+    ["OFFLINE", "", [], undefined, undefined]);
   assert.deepEqual(dan.statuses("ann").filter((status) => status.event || status.customStatus === "on vacation"), []);
 });
 
@@ -77,14 +80,16 @@ story("My brother logged in on the television, my phone was thrown out, and my b
   await s.settled(["boss", boss]);
   assert.equal(boss.statuses("ann").length, seen, "a login that replaces another one is no news");
   const { userStatusList: [{ sessions }] } = await s.admin("queryOnlineStatus", { userIDs: ["ann"], withSessions: true });
-  assert.deepEqual(sessions.map(({ sessionID, platform, node }) => [sessionID, platform, node]).sort(), [[phone.session.sessionID, "ios", phone.session.node], [second.session.sessionID, "tv", second.session.node]].sort());
+  assert.deepEqual(sessions.map(({ sessionID, platform, node }) => [sessionID, platform, node]).sort(),
+    [[phone.session.sessionID, "ios", phone.session.node], [second.session.sessionID, "tv", second.session.node]].sort());
 
   // From now on a user has one session. The next login ends all others.
   await s.policy({ "login.multiClient": "single" });
   const laptop = await s.stream("ann", { node: 1, platform: "web" });
   await until("phone and television end", () => [phone, second].every(({ state }) => state === "replaced" || state === "kicked"));
   const now = await boss.sees("ann", { onlinePlatforms: ["web"] });
-  assert.ok(boss.statuses("ann").every(({ statusType }, index) => index < boss.statuses("ann").findIndex(({ statusType: type }) => type === "ONLINE") || statusType === "ONLINE"));
+  assert.ok(boss.statuses("ann").every(({ statusType }, index) =>
+    index < boss.statuses("ann").findIndex(({ statusType: type }) => type === "ONLINE") || statusType === "ONLINE"));
   assert.equal(now.lastOnlineStatusUpdateTime, boss.statuses("ann").find(({ statusType }) => statusType === "ONLINE").lastOnlineStatusUpdateTime);
   const third = await s.stream("ann", { node: 2, platform: "web" });
   await laptop.ends();
@@ -122,7 +127,8 @@ story("I logged out on every device, and my girlfriend still sees the tablet tha
   tablet.on("subscriptionChangedOnOtherDevices", (change) => changes.tablet.push(change));
   await phone.subscribeUserStatus(["eve"], { sync: true, expiry: 3_600 });
   const { subscribed, unsubscribed, subscriptions } = await laptop.hears("onSubscriptionChangedOnOtherDevices");
-  assert.deepEqual([subscribed, unsubscribed, subscriptions.map(({ userID, subscribeType }) => [userID, subscribeType])], [["eve"], [], [["eve", 1]]]);
+  assert.deepEqual([subscribed, unsubscribed, subscriptions.map(({ userID, subscribeType }) => [userID, subscribeType])],
+    [["eve"], [], [["eve", 1]]]);
   assert.ok(Math.abs(subscriptions[0].expiresAt - Date.now() - 3_600_000) < 60_000);
   await until("the tablet hears it", () => changes.tablet.length === 1);
   await until("both see Eve", () => [phone, tablet].every((client) => client.statusOf("eve")?.statusType === "ONLINE"));
@@ -148,6 +154,7 @@ story("I logged out on every device, and my girlfriend still sees the tablet tha
   const { userStatusList: [{ sessions, statusType }] } = await s.admin("queryOnlineStatus", { userIDs: ["ann"], withSessions: true }, { node: 1 });
   assert.deepEqual([sessions, statusType], [[], "UNLOGINED"]);
   await until(() => `three logouts: ${receiver.actions("ann")}`, () => receiver.actions("ann").filter((action) => action === "Logout").length === 3);
-  assert.deepEqual(receiver.of("ann", "stateChange").map(({ action, platform }) => `${action} ${platform}`).sort(), ["Login ios", "Login ipad", "Login web", "Logout ios", "Logout ipad", "Logout web"]);
+  assert.deepEqual(receiver.of("ann", "stateChange").map(({ action, platform }) => `${action} ${platform}`).sort(),
+    ["Login ios", "Login ipad", "Login web", "Logout ios", "Logout ipad", "Logout web"]);
   assert.equal((await s.admin("onlineUsers", { limit: 1_000 })).users.some(({ userID }) => userID === "ann"), false);
 });

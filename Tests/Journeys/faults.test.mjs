@@ -26,7 +26,8 @@ story("The server died while I unfriended one and blocked another, and both were
     for (const user of [ben, carl, dora]) await until(`${user} sees Ann`, () => clients[user].statusOf(ann)?.customStatus === "reading");
     const calls = [
       insist("the block", () => clients[ann].addBlackList([ben])), insist("the end of the friendship", () => clients[ann].deleteFriends([carl], 2)),
-      insist("visibility", () => clients[ann].setVisibility({ visibility: "friends" })), insist("a new friend", () => clients[ann].addFriend(`eve-${round}`, { remark: "Eve" })),
+      insist("visibility", () => clients[ann].setVisibility({ visibility: "friends" })),
+        insist("a new friend", () => clients[ann].addFriend(`eve-${round}`, { remark: "Eve" })),
     ];
     await s.cluster.kill(s.nodes[victim]);
     const [blocked, deleted, visible, added] = await Promise.all(calls);
@@ -40,17 +41,21 @@ story("The server died while I unfriended one and blocked another, and both were
     await insist("a text", () => clients[ann].setSelfStatus(`after the death ${round}`));
     await until("Dora reads it", () => clients[dora].statusOf(ann).customStatus === `after the death ${round}`);
     await s.settled([ben, clients[ben]], [carl, clients[carl]]);
-    assert.deepEqual([ben, carl].map((user) => clients[user].heard.statuses.filter(({ userID }) => userID === ann).length), counts, "Ben and Carl are told nothing more");
+    assert.deepEqual([ben, carl].map((user) => clients[user].heard.statuses.filter(({ userID }) => userID === ann).length), counts,
+      "Ben and Carl are told nothing more");
 
     await s.cluster.restart(s.nodes[victim]);
     await until("the node is a member with rows", async () => (await s.owner(ann)) === victim, 30);
-    assert.deepEqual([await s.friends(ann), await s.friends(ben), await s.friends(carl), await s.friends(dora), await s.friends(`eve-${round}`)], [[dora, `eve-${round}`], [], [], [ann], [ann]]);
+    assert.deepEqual([await s.friends(ann), await s.friends(ben), await s.friends(carl), await s.friends(dora), await s.friends(`eve-${round}`)],
+      [[dora, `eve-${round}`], [], [], [ann], [ann]]);
     for (const node of s.running) {
       assert.deepEqual((await s.ok(ann, "getBlackList", {}, { node })).userIDs, [ben]);
       assert.deepEqual(await s.ok(ann, "getVisibility", {}, { node }), { visibility: "friends", userIDs: [], invisible: false });
     }
-    for (const user of [ben, carl]) assert.deepEqual([(await s.status(user, ann)).statusType, (await s.status(user, ann)).customStatus], ["OFFLINE", ""]);
-    await until(() => `Ann's device has her friends: ${JSON.stringify(clients[ann].relationships)}`, () => clients[ann].relationships.friends.map(({ userID }) => userID).sort().join() === `${dora},eve-${round}`);
+    for (const user of [ben, carl]) assert.deepEqual([(await s.status(user, ann)).statusType, (await s.status(user, ann)).customStatus],
+      ["OFFLINE", ""]);
+    await until(() => `Ann's device has her friends: ${JSON.stringify(clients[ann].relationships)}`,
+      () => clients[ann].relationships.friends.map(({ userID }) => userID).sort().join() === `${dora},eve-${round}`);
     const told = clients[dora].heard.statuses.filter(({ userID }) => userID === ann);
     assert.deepEqual(told.slice(told.findIndex(isOnline)).filter((status) => !isOnline(status)), [], "Dora saw no false OFFLINE");
   }
@@ -93,7 +98,8 @@ story("You updated the servers at lunch, everybody saw me flicker, and a friend 
     assert.ok(told.every(({ version }, at) => at === 0 || version >= told[at - 1].version));
     assert.ok(told.every(({ event }) => event?.eventID === eventID));
   }
-  for (const client of [ann, bob, carl]) assert.deepEqual([client.state, client.heard.states.filter(({ state }) => ["kicked", "replaced", "refused", "loggedOut"].includes(state))], ["online", []]);
+  for (const client of [ann, bob, carl]) assert.deepEqual([client.state, client.heard.states.filter(({ state }) => ["kicked", "replaced", "refused",
+    "loggedOut"].includes(state))], ["online", []]);
   // What was written before lunch is there, at every node and in the open app.
   assert.deepEqual([await s.friends("ann"), await s.friends("bob")], [["bob"], ["ann"]]);
   for (const node of s.running) {
@@ -125,7 +131,8 @@ story("The server at Bob's end hung while I hid, and when it woke up it showed m
   const asked = Date.now();
   const answer = await insist("Ann hides", () => phone.setVisibility({ visibility: "friends" }));
   assert.deepEqual([answer.visibility, answer.userIDs, answer.invisible], ["friends", [], false]);
-  if (answer.mayBeSeenUntil !== undefined) assert.ok(answer.mayBeSeenUntil > asked && answer.mayBeSeenUntil <= Date.now() + 20_000, JSON.stringify(answer));
+  if (answer.mayBeSeenUntil !== undefined) assert.ok(answer.mayBeSeenUntil > asked && answer.mayBeSeenUntil <= Date.now() + 20_000,
+    JSON.stringify(answer));
   // From the answer on, no node that runs shows her to those who may not see her.
   for (const node of [0, 1]) assert.equal((await s.ok("eve", "getUserStatus", { userIDs: [ann] }, { node })).userStatusList[0].statusType, "OFFLINE");
   await eve.sees(ann, { statusType: "OFFLINE", customStatus: "" });
@@ -133,11 +140,13 @@ story("The server at Bob's end hung while I hid, and when it woke up it showed m
   await dora.sees(ann, { statusType: "ONLINE", customStatus: "secret" });
 
   s.nodes[2].process.kill("SIGCONT");
-  await until("three nodes are members again", async () => (await s.admin("clusterStatus", {}, { node: 2 })).members.filter(({ state }) => state === "alive").length === 3, 30);
+  await until("three nodes are members again", async () => (await s.admin("clusterStatus", {},
+    { node: 2 })).members.filter(({ state }) => state === "alive").length === 3, 30);
   await until("Carl is back", () => carl.state === "online" && carl.statusOf(ann).statusType === "OFFLINE", 30);
   if (bob.isOpen) await until("Bob sees nothing of her, or his stream ends", () => !bob.isOpen || bob.last(ann).statusType === "OFFLINE", 30);
   const again = await s.stream("bob", { node: 2, lastEventID: bob.position });
-  await until("node c owns users again", async () => (await s.admin("clusterStatus", {}, { node: 2 })).members.every(({ slotsOwned }) => slotsOwned > 0), 30);
+  await until("node c owns users again", async () => (await s.admin("clusterStatus", {},
+    { node: 2 })).members.every(({ slotsOwned }) => slotsOwned > 0), 30);
   await s.settled(["bob", again], ["carl", carl], ["eve", eve]);
   for (const records of [bob.statuses(ann), again.statuses(ann), eve.statuses(ann), carl.heard.statuses.filter(({ userID }) => userID === ann)]) {
     assert.deepEqual(records.filter(({ customStatus }) => customStatus === "secret"), []);
@@ -161,7 +170,8 @@ story("The power went out, and when the lights came back everybody saw me althou
   assert.equal((await ann.addBlackList(["bob"])).resultList[0].resultCode, 0);
   await dora.createFriendGroup(["family"], { userIDs: ["ann"] });
   const [bobs, carls] = [bob.statusOf("ann"), carl.statusOf("ann")];
-  await until("all is hidden", () => [bob, carl].every((client) => client.statusOf("ann").statusType === "OFFLINE") && dora.statusOf("ann").customStatus === "candle" && dora.statusOf("eve")?.customStatus === "radio");
+  await until("all is hidden", () => [bob, carl].every((client) => client.statusOf("ann").statusType === "OFFLINE")
+    && dora.statusOf("ann").customStatus === "candle" && dora.statusOf("eve")?.customStatus === "radio");
   const hidden = [bob.statusOf("ann"), carl.statusOf("ann")];
   const seen = [bob, carl].map((client) => client.heard.statuses.filter(({ userID }) => userID === "ann").length);
   assert.ok(bobs && carls);
@@ -184,7 +194,8 @@ story("The power went out, and when the lights came back everybody saw me althou
   assert.deepEqual(await s.ok("ann", "getVisibility", {}, { node: 2 }), { visibility: "list", userIDs: ["dora"], invisible: false });
   assert.deepEqual([await s.friends("ann"), await s.friends("bob"), await s.friends("dora")], [["dora"], [], ["ann"]]);
   assert.deepEqual((await s.ok("dora", "getFriendGroups", {}, { node: 1 })).groupList, [{ name: "family", userCnt: 1, userIDs: ["ann"] }]);
-  assert.deepEqual((await carl.getSubscribedUserStatus({ userIDs: ["ann", "eve", "bob"] })).subscriptions.map(({ userID }) => userID).sort(), ["ann", "eve"]);
+  assert.deepEqual((await carl.getSubscribedUserStatus({ userIDs: ["ann", "eve", "bob"] })).subscriptions.map(({ userID }) => userID).sort(),
+    ["ann", "eve"]);
 }, { cluster: { environment: { ROLLCALL_RECONNECT_GRACE: "3" } }, seconds: 120 });
 
 story("The server burned down with me on it, the office thinks that I am still at my desk, and my list went with the ashes", async (s) => {
@@ -204,10 +215,12 @@ story("The server burned down with me on it, the office thinks that I am still a
   await ann.ends();
   const gone = await bob.sees("ann", { statusType: "OFFLINE", customStatus: "", onlinePlatforms: [] }, 30);
   await until("Carl has moved", () => carl.state === "online" && carl.session.node !== "c" && carl.statusOf("ann").statusType === "OFFLINE", 30);
-  await until(() => `the office knows the end: ${receiver.actions("ann")}`, () => receiver.of("ann", "stateChange").at(-1).userStatus.statusType === "OFFLINE", 30);
+  await until(() => `the office knows the end: ${receiver.actions("ann")}`, () => receiver.of("ann",
+    "stateChange").at(-1).userStatus.statusType === "OFFLINE", 30);
   const { action, reason, platform } = receiver.of("ann", "stateChange").find((event) => event.action === "Disconnect");
   assert.deepEqual([action, reason, platform], ["Disconnect", "LinkClose", "ios"]);
-  assert.deepEqual(receiver.actions("ann").filter((name) => ["Login", "Disconnect", "Logout", "Kick"].includes(name)), ["Login", "Disconnect"], "each login has one end");
+  assert.deepEqual(receiver.actions("ann").filter((name) => ["Login", "Disconnect", "Logout", "Kick"].includes(name)), ["Login", "Disconnect"],
+    "each login has one end");
 
   // The operator removes the node for good, with the command.
   const ops = `http://127.0.0.1:${s.nodes[0].ops}`;
@@ -227,5 +240,6 @@ story("The server burned down with me on it, the office thinks that I am still a
   await s.ok("ann", "setVisibility", { visibility: "friends" });
   await until("Carl sees her no more", () => carl.statusOf("ann").statusType === "OFFLINE");
   assert.equal(back.isOpen, true);
-  await until("the office has the new login and the new friend", () => receiver.actions("ann").filter((name) => name === "Login").length === 2 && receiver.of("ann", "friends").some(({ data }) => data.friendList?.[0].userID === "eve"), 30);
+  await until("the office has the new login and the new friend", () => receiver.actions("ann").filter((name) => name === "Login").length === 2
+    && receiver.of("ann", "friends").some(({ data }) => data.friendList?.[0].userID === "eve"), 30);
 }, { cluster: { environment: { ROLLCALL_RECONNECT_GRACE: "3" } }, seconds: 120 });

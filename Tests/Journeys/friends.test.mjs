@@ -9,7 +9,8 @@ story("I blocked him in the middle of his friend request, and he became my frien
   const phone = await s.client("ann", { platform: "ios", customStatus: "at home", keepRelationships: true, deviceID: "phone" });
   const tablet = await s.client("ann", { node: 1, platform: "ipad", keepRelationships: true, deviceID: "tablet" });
   const clients = new Map();
-  const asked = (device, ben) => device.heard.changes.filter(({ type }) => type === "friendApplicationListAdded").flatMap(({ data }) => data.pendencyList).find(({ userID }) => userID === ben);
+  const asked = (device, ben) => device.heard.changes.filter(({ type }) => type === "friendApplicationListAdded")
+    .flatMap(({ data }) => data.pendencyList).find(({ userID }) => userID === ben);
   for (const [index, ben] of bens.entries()) {
     const client = await s.client(ben, { node: index, platform: "android", keepRelationships: true });
     clients.set(ben, client);
@@ -27,13 +28,15 @@ story("I blocked him in the middle of his friend request, and he became my frien
 
   // The phone accepts while the tablet blocks, and each Ben asks once more.
   await Promise.all(bens.map(async (ben, index) => {
-    const [accepted, blocked, repeated] = await Promise.all([phone.doResponse(ben, 1), tablet.addBlackList([ben]), s.ok(ben, "addFriend", { userID: "ann" }, { node: index + 2 })]);
+    const [accepted, blocked, repeated] = await Promise.all([phone.doResponse(ben, 1), tablet.addBlackList([ben]),
+      s.ok(ben, "addFriend", { userID: "ann" }, { node: index + 2 })]);
     // 30614: the request is gone. 30515, 30525: the block is there. 30001: the acceptance came before.
     assert.ok([0, 30614, 30515].includes(accepted.resultCode), JSON.stringify(accepted));
     assert.deepEqual(blocked.resultList, [{ userID: ben, resultCode: 0, resultInfo: "" }]);
     assert.ok([30539, 30525, 30001, 0].includes(repeated.resultCode), JSON.stringify(repeated));
   }));
-  const hidden = new Map(await Promise.all(bens.map(async (ben) => [ben, await until("Ann is OFFLINE", () => clients.get(ben).statusOf("ann").statusType === "OFFLINE" && clients.get(ben).statusOf("ann"))])));
+  const hidden = new Map(await Promise.all(bens.map(async (ben) => [ben, await until("Ann is OFFLINE",
+    () => clients.get(ben).statusOf("ann").statusType === "OFFLINE" && clients.get(ben).statusOf("ann"))])));
   await phone.setSelfStatus("not for the Bens");
 
   assert.deepEqual([await s.friends("ann"), await s.requests("ann")], [[], []]);
@@ -48,17 +51,20 @@ story("I blocked him in the middle of his friend request, and he became my frien
     assert.deepEqual(client.heard.statuses.filter(({ customStatus }) => customStatus === "not for the Bens"), []);
     assert.deepEqual(client.heard.changes.filter(({ type }) => type.startsWith("blackList")), [], "nobody is told of a block");
     assert.deepEqual((await client.checkFriends(["ann"], 2)).resultList, [{ userID: "ann", resultCode: 0, resultInfo: "", resultType: 0 }]);
-    await until(`${ben} has empty lists`, () => client.relationships.friends.length + client.relationships.requests.length + client.relationships.blocked.length === 0);
+    await until(`${ben} has empty lists`,
+      () => client.relationships.friends.length + client.relationships.requests.length + client.relationships.blocked.length === 0);
   }
   for (const device of [phone, tablet]) {
-    await until("Ann's device has six blocked and nobody else", () => device.relationships.friends.length + device.relationships.requests.length === 0 && device.relationships.blocked.length === 6);
+    await until("Ann's device has six blocked and nobody else",
+      () => device.relationships.friends.length + device.relationships.requests.length === 0 && device.relationships.blocked.length === 6);
     assert.deepEqual(device.relationships.blocked.toSorted(), bens);
   }
   // The back end hears of each block from Ann, and of none from the Bens.
   const blocks = (user) => receiver.of(user).filter(({ action }) => action === "onBlackListAdded").flatMap(({ data }) => data.userIDs).sort();
   await until(() => `webhooks of six blocks: ${blocks("ann")}`, () => blocks("ann").length === 6);
   assert.deepEqual([blocks("ann"), bens.flatMap(blocks)], [bens, []]);
-  assert.deepEqual((await s.ok("ann", "checkBlackList", { userIDs: bens, checkType: 2, asUser: "ann" }, { isAdmin: true })).resultList, bens.map((userID) => ({ userID, resultCode: 0, resultInfo: "", resultType: 1 })));
+  assert.deepEqual((await s.ok("ann", "checkBlackList", { userIDs: bens, checkType: 2, asUser: "ann" }, { isAdmin: true })).resultList,
+    bens.map((userID) => ({ userID, resultCode: 0, resultInfo: "", resultType: 1 })));
 });
 
 story("The whole class joined at once, three of them are missing, and a stranger reads what I write", async (s) => {
@@ -81,20 +87,25 @@ story("The whole class joined at once, three of them are missing, and a stranger
   assert.deepEqual([await s.friends("teacher"), await s.friends(stranger.userID)], [names, []]);
 
   // Each joins the group by a call of its own, at all nodes at once.
-  assert.deepEqual(await s.ok("teacher", "createFriendGroup", { groupNames: ["5b"] }), { resultCode: 0, resultInfo: "", resultList: [], errorUserList: [] });
+  assert.deepEqual(await s.ok("teacher", "createFriendGroup", { groupNames: ["5b"] }),
+    { resultCode: 0, resultInfo: "", resultList: [], errorUserList: [] });
   await Promise.all(inside.map(async ({ userID, node }) => {
     const { resultList } = await s.ok("teacher", "addFriendsToFriendGroup", { groupName: "5b", userIDs: [userID] }, { node });
     assert.deepEqual(resultList, [{ userID, resultCode: 0, resultInfo: "" }]);
   }));
-  assert.deepEqual((await s.ok("teacher", "addFriendsToFriendGroup", { groupName: "5b", userIDs: [stranger.userID] })).resultList.map(({ resultCode }) => resultCode), [32518]);
+  assert.deepEqual((await s.ok("teacher", "addFriendsToFriendGroup", { groupName: "5b", userIDs: [stranger.userID] }))
+    .resultList.map(({ resultCode }) => resultCode), [32518]);
   for (const [node, device] of [[0, phone], [1, board]]) {
     const { groupList } = await s.ok("teacher", "getFriendGroups", { groupNames: ["5b"] }, { node });
     assert.deepEqual(groupList.map(({ name, userCnt, userIDs }) => [name, userCnt, userIDs.toSorted()]), [["5b", 60, names]]);
-    await until("the device has the class in its group", () => device.relationships.groups.some(({ userCnt, userIDs }) => userCnt === 60 && userIDs.length === 60));
-    await until("the device has the class in its list", () => device.relationships.friends.length === 60 && device.relationships.friends.every(({ groups }) => groups[0] === "5b"));
+    await until("the device has the class in its group", () => device.relationships.groups.some(({ userCnt, userIDs }) => userCnt === 60
+      && userIDs.length === 60));
+    await until("the device has the class in its list", () => device.relationships.friends.length === 60
+      && device.relationships.friends.every(({ groups }) => groups[0] === "5b"));
     assert.deepEqual(device.relationships.friends.map(({ userID }) => userID).sort(), names);
     for (const userID of names) {
-      const { statusType, customStatus, onlinePlatforms } = await until(`${userID} is ONLINE`, () => device.statusOf(userID)?.statusType === "ONLINE" && device.statusOf(userID));
+      const { statusType, customStatus, onlinePlatforms } = await until(`${userID} is ONLINE`,
+        () => device.statusOf(userID)?.statusType === "ONLINE" && device.statusOf(userID));
       assert.deepEqual([statusType, customStatus, onlinePlatforms], ["ONLINE", "here", ["web"]]);
     }
   }
@@ -106,7 +117,8 @@ story("The whole class joined at once, three of them are missing, and a stranger
   }
   for (const { userID, client } of inside) {
     for (const text of ["the exam begins", "pens down"]) {
-      const versions = new Set(client.heard.statuses.filter((status) => status.userID === "teacher" && status.customStatus === text).map(({ version }) => version));
+      const versions = new Set(client.heard.statuses.filter((status) => status.userID === "teacher" && status.customStatus === text)
+        .map(({ version }) => version));
       assert.equal(versions.size, 1, `${userID} reads ${text} in one version`);
     }
   }
@@ -159,7 +171,8 @@ story("I was away for a week, and my phone, my watch and my laptop each have ano
   const changes = await laptop("getFriendList", { seq: before.seq }, 1);
   assert.deepEqual([changes.isFull, changes.deleted.toSorted(), changes.seq, changes.total], [false, ["bob", "eve"], full.seq, 5]);
   assert.deepEqual(changes.friendList.map(({ userID }) => userID).sort(), ["cat", "dan", "gus", "hal"]);
-  const merged = [...before.friendList.filter(({ userID }) => userID === "amy"), ...changes.friendList].sort((one, other) => (one.userID < other.userID ? -1 : 1));
+  const merged = [...before.friendList.filter(({ userID }) => userID === "amy"), ...changes.friendList]
+    .sort((one, other) => (one.userID < other.userID ? -1 : 1));
   assert.deepEqual(merged, full.friendList);
   const nothing = await laptop("getFriendList", { seq: full.seq });
   assert.deepEqual([nothing.isFull, nothing.friendList, nothing.deleted], [false, [], []]);

@@ -22,7 +22,8 @@ story("I refreshed my contacts too often on three devices, and my colleague was 
   assert.ok(passed >= 20 && passed <= 24, `${passed} of 90 calls passed; the limit is 20 over all nodes`);
   // The limit is Ann's, and that of one operation. What she asks of herself has none.
   const [own, others, follows] = await Promise.all([
-    burst(s, 30, "ann", "getUserStatus", { userIDs: ["ann"] }), burst(s, 15, "bob", "getUserStatus", { userIDs: ["ann"] }), burst(s, 60, "ann", "subscribeUserStatus", { userIDs: ["bob", "carl"] })]);
+    burst(s, 30, "ann", "getUserStatus", { userIDs: ["ann"] }), burst(s, 15, "bob", "getUserStatus", { userIDs: ["ann"] }),
+      burst(s, 60, "ann", "subscribeUserStatus", { userIDs: ["bob", "carl"] })]);
   assert.deepEqual([own.passed, others.passed], [30, 15]);
   assert.ok(follows.passed >= 20 && follows.passed <= 24, `${follows.passed} of 60 calls passed`);
   // Pushes have no limit: each device gets each of 40 texts of a friend, or the newest instead of older ones.
@@ -81,7 +82,8 @@ story("They changed our plan at noon, and my phone stayed silent when they chang
 
   // Everything on again, by the preset alone. The open stream has the newest of everybody.
   const policy = await s.policy(null, "rollcall");
-  assert.deepEqual([policy.preset, policy.settings["friends.autoNotify"], policy.settings["userStatus.enabled"], policy.settings.plan], ["rollcall", true, true, "premium"]);
+  assert.deepEqual([policy.preset, policy.settings["friends.autoNotify"], policy.settings["userStatus.enabled"], policy.settings.plan],
+    ["rollcall", true, true, "premium"]);
   await ann.sees("carl", { customStatus: "while off" });
   await ann.sees("bob", { customStatus: "noon", statusType: "ONLINE" });
   await s.ok("bob", "setSelfStatus", { customStatus: "evening" });
@@ -109,7 +111,8 @@ story("I switched my phone off, and in our Tencent app my text stayed and everyb
     assert.deepEqual([errorUserList, evicted], [[], []]);
   }
   assert.equal(await s.refused("carl", "subscribeUserStatus", { userIDs: [...many.slice(0, 100), "ann"] }), 6017);
-  assert.deepEqual(await s.ok("carl", "subscribeUserStatus", { userIDs: ["ann", "bob"] }, { node: 1 }), { errorUserList: [], evicted: ["many-000", "many-001"] });
+  assert.deepEqual(await s.ok("carl", "subscribeUserStatus", { userIDs: ["ann", "bob"] }, { node: 1 }),
+    { errorUserList: [], evicted: ["many-000", "many-001"] });
   const { total, subscriptions } = await s.ok("carl", "getSubscribedUserStatus", { userIDs: ["many-000", "many-001", "many-002", "ann"] });
   assert.deepEqual([total, subscriptions.map(({ userID }) => userID).sort()], [2, ["ann", "many-002"]]);
   const evicted = await s.stream("many-001");
@@ -132,7 +135,8 @@ story("I switched my phone off, and in our Tencent app my text stayed and everyb
   await phone.drop();
   const ends = await Promise.all([carl, bob].map((stream) => stream.sees("ann", { statusType: "OFFLINE", customStatus: "" }, 5)));
   assert.ok(Date.now() - off < 2_000, `${Date.now() - off} ms after the end of the connection`);
-  for (const { lastOnlineStatusUpdateTime, lastUpdateTime } of ends) assert.ok(lastOnlineStatusUpdateTime >= off - 1_000 && lastUpdateTime >= lastOnlineStatusUpdateTime);
+  for (const { lastOnlineStatusUpdateTime, lastUpdateTime } of ends) assert.ok(lastOnlineStatusUpdateTime >= off - 1_000
+    && lastUpdateTime >= lastOnlineStatusUpdateTime);
   assert.equal(carl.statuses("ann").length, before[1] + 2, "the end of the tablet was no news");
   assert.equal(await s.refused("ann", "setSelfStatus", { customStatus: "dead" }, { node: 1 }), 6014);
   assert.equal((await s.status("bob", "ann")).customStatus, "");
@@ -160,7 +164,8 @@ story("Our app came from ZEGOCLOUD, somebody who does not exist follows me, and 
     const { errorUserList } = await s.ok("ann", "subscribeUserStatus", { userIDs: ["bob", "carl", "ghost"], expiry: 60 }, { node });
     assert.deepEqual(errorUserList.map(({ userID, code }) => [userID, code]), [["ghost", 70107]]);
     const answer = await s.ok("ann", "getUserStatus", { userIDs: ["bob", "ghost"] }, { node });
-    assert.deepEqual([answer.userStatusList.map(({ userID, statusType }) => [userID, statusType]), answer.errorUserList.map(({ userID, code }) => [userID, code])], [[["bob", "ONLINE"]], [["ghost", 70107]]]);
+    assert.deepEqual([answer.userStatusList.map(({ userID, statusType }) => [userID, statusType]),
+      answer.errorUserList.map(({ userID, code }) => [userID, code])], [[["bob", "ONLINE"]], [["ghost", 70107]]]);
   }
   const { subscriptions, total } = await s.ok("ann", "getSubscribedUserStatus");
   assert.deepEqual([total, subscriptions.map(({ userID }) => userID).sort()], [2, ["bob", "carl"]]);
@@ -169,7 +174,8 @@ story("Our app came from ZEGOCLOUD, somebody who does not exist follows me, and 
   // One text a second, of 64 bytes, counted over the cluster.
   const { passed } = await burst(s, 6, "bob", "setSelfStatus", { customStatus: "0".repeat(64) });
   assert.equal(passed, 1);
-  assert.equal(await until("the next second", async () => (await s.call("bob", "setSelfStatus", { customStatus: "0".repeat(65) })).answer.code === 6017), true);
+  assert.equal(await until("the next second", async () => (await s.call("bob", "setSelfStatus",
+    { customStatus: "0".repeat(65) })).answer.code === 6017), true);
   await ann.sees("bob", { statusType: "ONLINE", customStatus: "0".repeat(64), onlinePlatforms: ["ios"] });
   // Bob's text outlives his session. Ann is away, and her next login has his last change.
   const left = ann.position;
@@ -200,14 +206,16 @@ story("A stranger in another game has my name, and his friends, his blocks and h
   // In the first app Bob must ask. In the second one he becomes a friend at once, and is blocked later.
   assert.equal((await s.ok("bob", "addFriend", { userID: "ann", addWording: "A" }, as("bob", 0))).resultCode, 30539);
   assert.equal((await s.ok("bob", "addFriend", { userID: "ann" }, as("bob", 1))).resultCode, 0);
-  await annA.hears("onFriendApplicationListAdded", ({ pendencyList: [{ userID, addWording, type }] }) => userID === "bob" && addWording === "A" && type === 1);
+  await annA.hears("onFriendApplicationListAdded", ({ pendencyList: [{ userID, addWording, type }] }) => userID === "bob" && addWording === "A"
+    && type === 1);
   await annB.hears("onFriendListAdded", ({ friendList: [{ userID }] }) => userID === "bob");
   await bobB.sees("ann", { statusType: "ONLINE" });
   await s.ok("ann", "setSelfStatus", { customStatus: "in game B" }, { node: 2, ...as("ann", 1) });
   await bobB.sees("ann", { customStatus: "in game B" });
   assert.equal((await s.ok("ann", "doResponse", { userID: "bob", responseType: 1 }, as("ann", 0))).resultCode, 0);
   await bobA.sees("ann", { statusType: "ONLINE", customStatus: "" });
-  assert.deepEqual((await s.ok("ann", "addBlackList", { userIDs: ["bob"] }, { node: 1, ...as("ann", 1) })).resultList.map(({ resultCode }) => resultCode), [0]);
+  assert.deepEqual((await s.ok("ann", "addBlackList", { userIDs: ["bob"] }, { node: 1,
+    ...as("ann", 1) })).resultList.map(({ resultCode }) => resultCode), [0]);
   await bobB.sees("ann", { statusType: "OFFLINE", customStatus: "" });
   await s.ok("ann", "modifySelfProfile", { values: { Nick: "Ann of A" } }, as("ann", 0));
   await s.ok("ann", "setSelfStatus", { customStatus: "in game A" }, as("ann", 0));
@@ -221,7 +229,8 @@ story("A stranger in another game has my name, and his friends, his blocks and h
     assert.deepEqual((await s.ok("ann", "getBlackList", {}, { node: 2, ...as("ann", index) })).userIDs, blocked);
     assert.equal((await s.ok("bob", "getUsersProfile", { userIDs: ["ann"] }, { node: 1, ...as("bob", index) })).profileList[0].nick, nick);
     const office = async (operation, body) => (await fetch(`http://127.0.0.1:${s.node(index).ops}/admin/v1/${operation}`, {
-      method: "POST", headers: { Authorization: `Bearer ${s.token("office", { app: apps[index], isAdmin: true })}` }, body: JSON.stringify(body) })).json();
+      method: "POST", headers: { Authorization: `Bearer ${s.token("office", { app: apps[index], isAdmin: true })}` },
+        body: JSON.stringify(body) })).json();
     assert.equal((await office("getAppPolicy", {})).settings["profile.defaultAllowType"], allow);
     const { users, total } = await office("onlineUsers", {});
     assert.deepEqual([users.map(({ userID }) => userID).sort(), total], [["ann", "bob"], 2]);
@@ -233,7 +242,8 @@ story("A stranger in another game has my name, and his friends, his blocks and h
   await bobA.hears("onFriendListDeleted", ({ userIDs }) => userIDs[0] === "ann");
   await s.settledChain("ann", annA);
   assert.deepEqual([annB.events.length, bobB.events.length], told);
-  await until("the webhooks of A end with empty lists", () => ["ann", "bob"].every((user) => receiver.actions(user, "friends").includes("onFriendListDeleted")));
+  await until("the webhooks of A end with empty lists", () => ["ann", "bob"].every((user) => receiver.actions(user,
+    "friends").includes("onFriendListDeleted")));
   assert.deepEqual(receiver.of("ann", "profile").map(({ action }) => action), ["ProfileChanged"]);
   assert.deepEqual(receiver.events.filter(({ action, userStatus }) => action === "onBlackListAdded" || userStatus?.customStatus === "in game B"), []);
 });

@@ -34,7 +34,8 @@ async function freePort() {
 export async function proxy(s, name) {
   const folder = mkdtempSync(join(tmpdir(), `rollcall-${name}-`));
   const [key, certificate, both] = ["key.pem", "certificate.pem", "both.pem"].map((file) => join(folder, file));
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=presence.example.com",
+  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
+    "/CN=presence.example.com",
     "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate], { stdio: "ignore" });
   writeFileSync(both, readFileSync(certificate, "utf8") + readFileSync(key, "utf8"));
   const port = await freePort();
@@ -45,15 +46,18 @@ export async function proxy(s, name) {
       ...s.nodes.map(({ client }, index) => [`10.0.0.${index + 1}:7600`, `127.0.0.1:${client}`]), ["listen 443 ", `listen 127.0.0.1:${port} `],
       ["/etc/nginx/certs/presence.example.com.pem", certificate], ["/etc/nginx/certs/presence.example.com.key", key]]));
     const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${folder}/${kind};`).join(" ");
-    writeFileSync(join(folder, "nginx.conf"), `${process.getuid() === 0 ? "user root root; " : ""}daemon off; worker_processes 2; pid ${folder}/pid; ` +
+    writeFileSync(join(folder, "nginx.conf"),
+      `${process.getuid() === 0 ? "user root root; " : ""}daemon off; worker_processes 2; pid ${folder}/pid; ` +
       `error_log ${folder}/log; events { }\nhttp { access_log off; ${paths}\ninclude ${file}; }\n`);
     command = ["nginx", "-e", `${folder}/log`, "-c", `${folder}/nginx.conf`];
   } else {
     writeFileSync(file, replaced(`${DEPLOY}haproxy/haproxy.cfg`, [
       // All nodes have one address here, so each has the port of its health check in its own line.
       ...s.nodes.flatMap(({ id, client, ops }, index) => [
-        [`server ${id} 10.0.0.${index + 1}:7600\n`, `server ${id} 127.0.0.1:${client} port ${ops}\n`], [`server ${id} 10.0.0.${index + 1}:7600`, `server ${id} 127.0.0.1:${client}`]]),
-      ["bind :443 ", `bind 127.0.0.1:${port} `], ["/run/haproxy/rollcall.sock", `${folder}/control`], ["/etc/haproxy/certs/presence.example.com.pem", both]]));
+        [`server ${id} 10.0.0.${index + 1}:7600\n`, `server ${id} 127.0.0.1:${client} port ${ops}\n`],
+          [`server ${id} 10.0.0.${index + 1}:7600`, `server ${id} 127.0.0.1:${client}`]]),
+      ["bind :443 ", `bind 127.0.0.1:${port} `], ["/run/haproxy/rollcall.sock", `${folder}/control`],
+        ["/etc/haproxy/certs/presence.example.com.pem", both]]));
     command = ["haproxy", "-db", "-f", file];
   }
   const child = spawn(command[0], command.slice(1), { stdio: ["ignore", "pipe", "pipe"] });

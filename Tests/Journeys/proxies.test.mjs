@@ -37,7 +37,8 @@ story("My phone is on one address and my tablet on the other, and while you upda
   let words = 0;
   const say = async () => {
     const url = words % 2 ? nginx : haproxy;
-    const { stdout } = await promisify(execFile)("curl", ["-sk", "-w", "%{http_code}", "-o", "/dev/null", "-H", `Authorization: Bearer ${s.token("bob")}`, `${url}/v1/setSelfStatus`, "-d", JSON.stringify({ customStatus: `word ${(words += 1)}` })]);
+    const { stdout } = await promisify(execFile)("curl", ["-sk", "-w", "%{http_code}", "-o", "/dev/null", "-H",
+      `Authorization: Bearer ${s.token("bob")}`, `${url}/v1/setSelfStatus`, "-d", JSON.stringify({ customStatus: `word ${(words += 1)}` })]);
     assert.equal(stdout, "200", `word ${words} through ${url}`);
   };
   const { reason, afterMilliseconds } = await tablet.hears("onReconnectHint");
@@ -45,7 +46,8 @@ story("My phone is on one address and my tablet on the other, and while you upda
   // The tablet opens another stream, resumes, and drops the first one.
   const first = tablet;
   tablet = await until("a stream at another node", async () => {
-    const stream = await s.stream("ann", { url: haproxy, flags: ["-k", "--http2"], platform: "ipad", query: { deviceID: "tablet" }, lastEventID: first.position });
+    const stream = await s.stream("ann", { url: haproxy, flags: ["-k", "--http2"], platform: "ipad", query: { deviceID: "tablet" },
+      lastEventID: first.position });
     return stream.connected.node === drained.id ? stream.drop() : stream;
   });
   await first.drop();
@@ -57,7 +59,8 @@ story("My phone is on one address and my tablet on the other, and while you upda
   await until("the phone has the last word", () => phone.statusOf("bob").customStatus === `word ${words}`);
   await heard("bob", `word ${words}`);
   await tablet.sees("bob", { customStatus: `word ${words}` });
-  assert.deepEqual([phone.heard.states.map(({ state }) => state).filter((state) => !["connecting", "online"].includes(state)), await page.evaluate("states.filter((state) => !['connecting', 'online'].includes(state))")], [[], []]);
+  assert.deepEqual([phone.heard.states.map(({ state }) => state).filter((state) => !["connecting", "online"].includes(state)),
+    await page.evaluate("states.filter((state) => !['connecting', 'online'].includes(state))")], [[], []]);
 
   // The node ends. Ann locks her phone, takes it out again, and closes the browser.
   drained.process.kill("SIGTERM");
@@ -77,8 +80,10 @@ story("My phone is on one address and my tablet on the other, and while you upda
   for (let index = 0; index < 10; index += 1) await say();
   await until("the phone has all words", () => again.statusOf("bob").customStatus === `word ${words}`);
   const seen = bob.statuses("ann");
-  assert.deepEqual(seen.slice(seen.findIndex(({ statusType }) => statusType === "ONLINE")).filter(({ statusType }) => statusType !== "ONLINE"), [], "Bob never saw her leave");
-  assert.equal(new Set(seen.filter(({ statusType }) => statusType === "ONLINE").map(({ lastOnlineStatusUpdateTime }) => lastOnlineStatusUpdateTime)).size, 1);
+  assert.deepEqual(seen.slice(seen.findIndex(({ statusType }) => statusType === "ONLINE")).filter(({ statusType }) => statusType !== "ONLINE"), [],
+    "Bob never saw her leave");
+  assert.equal(new Set(seen.filter(({ statusType }) => statusType === "ONLINE").map(
+    ({ lastOnlineStatusUpdateTime }) => lastOnlineStatusUpdateTime)).size, 1);
   assert.equal(carl.statuses("ann").length, hidden, "Carl is told nothing");
   await until("the phone has its lists", () => again.relationships.isComplete);
   assert.deepEqual([again.relationships.blocked, again.relationships.friends.map(({ userID }) => userID), page.errors], [["carl"], ["bob"], []]);

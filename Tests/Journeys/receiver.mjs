@@ -38,7 +38,8 @@ export class Receiver {
     for (const event of delivery.events) {
       // An older version is a duplicate. Events of one user arrive in the order of their versions.
       if (event.version <= (this.#newest.get(event.userID) ?? "")) {
-        if (!this.events.some(({ userID, version }) => userID === event.userID && version === event.version)) this.faults.push(`out of order: ${JSON.stringify(event)}`);
+        if (!this.events.some(({ userID, version }) => userID === event.userID
+          && version === event.version)) this.faults.push(`out of order: ${JSON.stringify(event)}`);
         continue;
       }
       this.#newest.set(event.userID, event.version);

@@ -13,7 +13,8 @@ try {
   [status] = await once(child, "exit");
   // A story of the shared cluster that harms a node would make the other stories prove less.
   if (cluster.nodes.some(({ process }) => process.exitCode !== null || process.signalCode !== null)) status = 1;
-  if (status !== 0) for (const { id, process: node, log } of cluster.nodes) console.error(`== the log of node ${id} (exit ${node.exitCode})\n${log.slice(-3_000)}`);
+  if (status !== 0) for (const { id, process: node,
+    log } of cluster.nodes) console.error(`== the log of node ${id} (exit ${node.exitCode})\n${log.slice(-3_000)}`);
 } finally {
   await cluster.stop();
 }

@@ -49,7 +49,8 @@ export class Story {
 
   /** The numbers of the nodes that run. */
   get running() {
-    return [...this.nodes.keys()].filter((index) => !this.nodes[index].process || (this.nodes[index].process.exitCode === null && this.nodes[index].process.signalCode === null));
+    return [...this.nodes.keys()].filter((index) => !this.nodes[index].process || (this.nodes[index].process.exitCode === null
+      && this.nodes[index].process.signalCode === null));
   }
 
   /** The number of the node that owns a user, as a node that runs says. */
@@ -124,7 +125,8 @@ export class Story {
   async client(user, { node = 0, ...options } = {}) {
     let draws = 0;
     const addresses = this.nodes.map((_, index) => this.node(node + index).url);
-    const client = new PresenceClient({ addresses, token: () => this.token(user), backoff: { initial: 50, max: 500 }, random: () => (draws++ ? Math.random() : 0), ...options });
+    const client = new PresenceClient({ addresses, token: () => this.token(user), backoff: { initial: 50, max: 500 },
+      random: () => (draws++ ? Math.random() : 0), ...options });
     client.heard = { statuses: [], states: [], changes: [], raised: [] };
     client.on("userStatusChanged", (list) => client.heard.statuses.push(...list));
     client.on("stateChanged", (change) => client.heard.states.push(change));
@@ -150,7 +152,8 @@ export class Story {
 
   /** The IDs in a user's friend list, the same at every node that runs. */
   async friends(user) {
-    const lists = await Promise.all(this.running.map(async (node) => (await this.ok(user, "getFriendList", { limit: 100 }, { node })).friendList.map(({ userID }) => userID)));
+    const lists = await Promise.all(this.running.map(async (node) => (await this.ok(user, "getFriendList", { limit: 100 },
+      { node })).friendList.map(({ userID }) => userID)));
     for (const list of lists) assert.deepEqual(list, lists[0]);
     return lists[0];
   }
@@ -163,7 +166,8 @@ export class Story {
 
   /** Makes friends on both sides, by a call of the first. */
   async befriend(user, ...others) {
-    for (const other of others) assert.deepEqual(await this.ok(user, "addFriend", { userID: other }), { userID: other, resultCode: 0, resultInfo: "" });
+    for (const other of others) assert.deepEqual(await this.ok(user, "addFriend", { userID: other }),
+      { userID: other, resultCode: 0, resultInfo: "" });
   }
 
   /** A user of each owner. */
@@ -185,7 +189,8 @@ export class Story {
     const witnesses = await this.#witnessUsers();
     for (const [user] of viewers) {
       const { subscriptions } = await this.ok(user, "getSubscribedUserStatus", { userIDs: witnesses }, { node: this.running[0] });
-      if (subscriptions.length < witnesses.length) assert.deepEqual((await this.ok(user, "subscribeUserStatus", { userIDs: witnesses }, { node: this.running[0] })).errorUserList, []);
+      if (subscriptions.length < witnesses.length) assert.deepEqual((await this.ok(user, "subscribeUserStatus", { userIDs: witnesses },
+        { node: this.running[0] })).errorUserList, []);
     }
     const text = `mark ${(this.#marks += 1)}`;
     for (const witness of witnesses) await this.ok(witness, "setSelfStatus", { customStatus: text }, { node: this.running[0] });
@@ -201,7 +206,8 @@ export class Story {
     const name = `mark ${(this.#marks += 1)}`;
     const before = streams.map((stream) => stream.events.length);
     await this.ok(user, "createFriendGroup", { groupNames: [name] });
-    await Promise.all(streams.map((stream, index) => stream.hears("onFriendGroupsChanged", ({ groupList }) => groupList.some((group) => group.name === name), { from: before[index] })));
+    await Promise.all(streams.map((stream, index) => stream.hears("onFriendGroupsChanged",
+      ({ groupList }) => groupList.some((group) => group.name === name), { from: before[index] })));
     await this.ok(user, "deleteFriendGroup", { groupNames: [name] });
   }
 

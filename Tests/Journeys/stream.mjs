@@ -52,7 +52,8 @@ export class Stream {
   /** Opens `GET /v1/events` with curl. `flags` are further flags of curl. */
   constructor(url, bearer, { query = {}, lastEventID, flags = [] } = {}) {
     const headers = [...(bearer ? ["-H", `Authorization: Bearer ${bearer}`] : []), ...(lastEventID ? ["-H", `Last-Event-ID: ${lastEventID}`] : [])];
-    this.process = spawn("curl", ["-sNi", ...flags, ...headers, `${url}/v1/events?${new URLSearchParams(query)}`], { stdio: ["ignore", "pipe", "inherit"] });
+    this.process = spawn("curl", ["-sNi", ...flags, ...headers, `${url}/v1/events?${new URLSearchParams(query)}`],
+      { stdio: ["ignore", "pipe", "inherit"] });
     this.process.stdout.setEncoding("utf8").on("data", (text) => this.#read(text));
     this.ended = new Promise((resolve) => this.process.stdout.once("close", resolve)).then(() => (this.isOpen = false));
   }
@@ -138,7 +139,8 @@ export class Stream {
 
   /** Waits until the node has ended the stream. */
   ends(seconds) {
-    return until(() => `the stream ends; the last events are ${JSON.stringify(this.events.slice(-3).map(({ name, data }) => [name, data]))}`, () => !this.isOpen, seconds);
+    return until(() => `the stream ends; the last events are ${JSON.stringify(this.events.slice(-3).map(({ name, data }) => [name, data]))}`,
+      () => !this.isOpen, seconds);
   }
 
   /** Ends the connection without a logout. */

@@ -11,7 +11,8 @@ story("My phone went through a tunnel while I hid from Bob and unfriended Carl, 
   let isInTunnel = false;
   const network = await Network.to(s.node(0).client, () => (isInTunnel ? { refuse: true } : {}));
   s.atEnd(() => network.close());
-  const phone = await s.client("ann", { addresses: [network.url], platform: "ios", deviceID: "phone", keepRelationships: true, customStatus: "on the train" });
+  const phone = await s.client("ann", { addresses: [network.url], platform: "ios", deviceID: "phone", keepRelationships: true,
+    customStatus: "on the train" });
   assert.deepEqual((await s.ok("bob", "subscribeUserStatus", { userIDs: ["ann"] })).errorUserList, []);
   const seen = { statusType: "ONLINE", customStatus: "on the train", onlinePlatforms: ["ios"] };
   for (const stream of [bob, carl, dora]) await stream.sees("ann", seen);
@@ -21,10 +22,12 @@ story("My phone went through a tunnel while I hid from Bob and unfriended Carl, 
   // The tunnel begins. A browser without a session hides Ann from all but friends, and removes Carl.
   isInTunnel = true;
   network.cut();
-  assert.deepEqual(await s.ok("ann", "setVisibility", { visibility: "friends" }, { node: 2 }), { visibility: "friends", userIDs: [], invisible: false });
+  assert.deepEqual(await s.ok("ann", "setVisibility", { visibility: "friends" }, { node: 2 }),
+    { visibility: "friends", userIDs: [], invisible: false });
   const hidden = (await bob.sees("ann", { statusType: "OFFLINE" }));
   assert.deepEqual([hidden.customStatus, hidden.onlinePlatforms], ["", []]);
-  assert.deepEqual((await s.ok("ann", "deleteFriends", { userIDs: ["carl"], delType: 2 }, { node: 1 })).resultList, [{ userID: "carl", resultCode: 0, resultInfo: "" }]);
+  assert.deepEqual((await s.ok("ann", "deleteFriends", { userIDs: ["carl"], delType: 2 }, { node: 1 })).resultList,
+    [{ userID: "carl", resultCode: 0, resultInfo: "" }]);
   await carl.hears("onFriendListDeleted", ({ userIDs }) => userIDs.includes("ann"));
   const gone = await carl.sees("ann", { statusType: "OFFLINE" });
   const counts = [bob.statuses("ann").length, carl.statuses("ann").length];

@@ -64,6 +64,7 @@ export class Cluster {
         return members.filter((member) => member.state === "alive").length === count;
       });
     } catch (error) {
+      error.message += cluster.nodes.map(({ id, log }) => `\n== the log of node ${id}\n${log}`).join("");
       await cluster.stop();
       throw error;
     }
