@@ -9,7 +9,7 @@ import { ROLLCALL } from "../WebClient/cluster.mjs";
 import { Receiver } from "./receiver.mjs";
 import { assert, story, until } from "./story.mjs";
 
-/** What `rollcall watch` prints, line by line, until the story ends. */
+/** Runs `rollcall watch` until the story ends, and keeps the lines that it prints. */
 function watch(s, user, node, ...targets) {
   const child = spawn(ROLLCALL, ["watch", "--user", user, ...targets, "--target", s.node(node).url, "--app", s.app],
     { stdio: ["ignore", "pipe", "inherit"] });
@@ -110,7 +110,7 @@ story("I am invisible, the office may know it, and its screen told everybody tha
   const mine = await laptop.sees("ann", { onlinePlatforms: ["web"] }, 30);
   assert.deepEqual([mine.statusType, mine.customStatus, mine.event.eventID, mine.event.ext], ["ONLINE", "salaries", eventID, "secret"]);
 
-  // The office sees the truth in each of its ways.
+  // Each operation of the back end shows the truth.
   for (const node of [0, 1, 2]) {
     const { userStatusList: [record], errorUserList } = await s.admin("queryOnlineStatus", { userIDs: ["ann"], withSessions: true }, { node });
     assert.deepEqual(errorUserList, []);
@@ -133,7 +133,7 @@ story("I am invisible, the office may know it, and its screen told everybody tha
   await until("the webhook tells the end of the phone", () => receiver.of("ann").some(({ action, reason, platform }) => action === "Disconnect"
     && reason === "LinkClose" && platform === "ios"));
 
-  // Nobody else has learned anything from this.
+  // No user has learned anything from this.
   await s.settled(["carl", carl]);
   assert.deepEqual([terminal.lines.filter((line) => line.startsWith("ann")).length, carl.statuses("ann").length],
     [terminal.lines.slice(0, shown[0]).filter((line) => line.startsWith("ann")).length, shown[1]]);
@@ -197,7 +197,7 @@ story("My list came from the old system, and people whom I never asked see that 
   for (const stream of [blocked, last, stranger]) {
     assert.deepEqual(stream.statuses("ann").filter(({ statusType, customStatus }) => statusType === "ONLINE" || customStatus), []);
   }
-  // A second run changes nothing. What she deletes stays deleted, and hides her at once.
+  // A second run changes nothing. A friend whom she deletes stays deleted, and sees her no more.
   const { seq } = await s.ok("ann", "getFriendList", { limit: 1 });
   const repeated = await s.command("import", file, ...flags, "--restart");
   assert.match(repeated.stdout, /^130 rows: 0 imported, 120 present already, 10 refused /);

@@ -100,7 +100,7 @@ story("You updated the servers at lunch, everybody saw me flicker, and a friend 
   }
   for (const client of [ann, bob, carl]) assert.deepEqual([client.state, client.heard.states.filter(({ state }) => ["kicked", "replaced", "refused",
     "loggedOut"].includes(state))], ["online", []]);
-  // What was written before lunch is there, at every node and in the open app.
+  // Every change from before lunch is there, at every node and in the open app.
   assert.deepEqual([await s.friends("ann"), await s.friends("bob")], [["bob"], ["ann"]]);
   for (const node of s.running) {
     assert.deepEqual(await s.requests("ann", node), ["1:eve"]);
@@ -231,7 +231,7 @@ story("The server burned down with me on it, the office thinks that I am still a
   const ring = (await s.command("cluster", "ring", "--ops", ops)).stdout.trim().split("\n").map((line) => line.split("\t"));
   assert.equal(ring.reduce((sum, [, , slots]) => sum + parseInt(slots), 0), 65_536);
 
-  // Nothing of hers burned. She comes back at another node, and changes what she wants.
+  // Her lists have survived. She comes back at another node, and every change is accepted.
   assert.deepEqual([await s.friends("ann"), (await s.ok("ann", "getBlackList")).userIDs], [["bob"], ["dan"]]);
   const back = await s.stream("ann", { node: 1, platform: "web" });
   const online = await bob.sees("ann", { statusType: "ONLINE", customStatus: "", onlinePlatforms: ["web"] });

@@ -20,7 +20,7 @@ story("I refreshed my contacts too often on three devices, and my colleague was 
   await s.ok("bob", "setVisibility", { visibility: "friends" });
   const { passed, retryAfter } = await burst(s, 90, "ann", "getUserStatus", { userIDs: ["bob"] });
   assert.ok(passed >= 20 && passed <= 24, `${passed} of 90 calls passed; the limit is 20 over all nodes`);
-  // The limit is Ann's, and that of one operation. What she asks of herself has none.
+  // The limit holds for one user and one operation. Queries of the own status have no limit.
   const [own, others, follows] = await Promise.all([
     burst(s, 30, "ann", "getUserStatus", { userIDs: ["ann"] }), burst(s, 15, "bob", "getUserStatus", { userIDs: ["ann"] }),
       burst(s, 60, "ann", "subscribeUserStatus", { userIDs: ["bob", "carl"] })]);
@@ -52,7 +52,7 @@ story("They changed our plan at noon, and my phone stayed silent when they chang
   await ann.sees("dan", { statusType: "ONLINE" });
   const set = (settings) => s.policy(settings);
 
-  // Friends are not told any more. Whom Ann follows by a call, she follows on.
+  // Changes of friends are not pushed any more. Subscriptions go on.
   await set({ "friends.autoNotify": false });
   const count = ann.statuses("bob").length;
   await s.ok("bob", "setSelfStatus", { customStatus: "noon" }, { node: 2 });

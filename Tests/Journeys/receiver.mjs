@@ -7,7 +7,7 @@ const SECRET = "0123456789abcdef0123456789abcdef";
 export class Receiver {
   /** Every event once, in the order of arrival. */
   events = [];
-  /** What broke a guarantee of Webhooks.md. */
+  /** The deliveries that broke a guarantee of Webhooks.md. */
   faults = [];
   #newest = new Map();
   #server;

@@ -38,7 +38,7 @@ export function checkStatus(status) {
 export class Stream {
   /** Every event: `id`, `name` and `data`. */
   events = [];
-  /** What broke a rule that holds for each stream. `Story` fails if there is anything. */
+  /** The events that broke a rule of every stream. A story fails if there are any. */
   faults = [];
   /** The status line and the text of a refusal. */
   head = "";
