@@ -359,11 +359,12 @@ extension SimulatedCluster {
 
     private func statusKey(of user: Int) -> SimulatedDisk.Key { SimulatedDisk.Key(user: userID(user), kind: .status, key: "") }
 
-    /// Checks that a user who went OFFLINE has no older custom status without an end of its own. Excused are splits and clock jumps, in which no node could know.
+    /// Checks that a user who went OFFLINE has no older custom status without an end of its own.
+    ///
+    /// Excused are splits and clock jumps, in which no node could know.
     private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]), !truth.policy.hasKeptStatus else { return }
-        if record.customStatusHasOwnEnd { return }
-        let wentAt = record.lastOnlineStatusUpdateTime
+        let wentAt = record.customStatusHasOwnEnd ? 0 : record.lastOnlineStatusUpdateTime
         if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
             violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
         }

@@ -266,9 +266,8 @@ extension SimulatedCluster {
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
         // A new subscription sends the target again. With a clock that has jumped, a subscription may end at any time.
-        let isFollowedAnew = truth.mayFollowAgain(clients[client].user, user, at: time)
-        let mayBeRepeated =
-            isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.mayShowAgain
+        let isNew = version == Version.zero.text || truth.mayFollowAgain(clients[client].user, user, at: time)
+        let mayBeRepeated = isNew || options.faults.contains(.clocks) || truth.policy.mayShowAgain
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

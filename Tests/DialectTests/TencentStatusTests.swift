@@ -94,10 +94,18 @@ import Testing
     @Test("A call fails as a whole") func wholeCall() async throws {
         let fixture = try await ServedCluster.serving("tencent")
         let manager = try V2TIMManager(fixture.configuration(of: "ann"))
-        let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }
-        #expect(error?.code == 6017 && error?.desc.hasPrefix("ann: ") == true)
-        let bad = await #expect(throws: V2TIMError.self) { try await manager.getUserStatus(["bob", "bad\u{1}", "bad\u{2}"]) }
-        #expect(bad?.code == 7003 && bad?.desc.contains("and 1 more") == true)
+        // The document's preset fails the whole call. Other presets name the users, and the façade makes one error of them.
+        for (preset, own, bad) in [("tencent", "userIDs: is the caller itself", "userIDs[1]: "), ("rollcall", "ann: ", "")] {
+            let changed = try await fixture.admin("setAppPolicy", "{\"preset\":\"\(preset)\"}")
+            #expect(changed.status == 200)
+            let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }
+            #expect(error?.code == 6017 && error?.desc.hasPrefix(own) == true, "\(error?.desc ?? "")")
+            let invalid = await #expect(throws: V2TIMError.self) { try await manager.getUserStatus(["bob", "bad\u{1}", "bad\u{2}"]) }
+            #expect(invalid?.code == 7003 && invalid?.desc.hasPrefix(bad) == true, "\(invalid?.desc ?? "")")
+            #expect((invalid?.desc.contains("and 1 more") == true) == (preset == "rollcall"))
+        }
+        let back = try await fixture.admin("setAppPolicy", #"{"preset":"tencent"}"#)
+        #expect(back.status == 200)
         let long = V2TIMUserStatus(customStatus: String(repeating: "x", count: 101))
         let tooLong = await #expect(throws: V2TIMError.self) { try await manager.setSelfStatus(long) }
         #expect(tooLong?.code == 6017 && tooLong?.desc.contains("100") == true, "T12: 100 bytes")

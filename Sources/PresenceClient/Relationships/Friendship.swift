@@ -53,7 +53,7 @@ public final class Friendship: Sendable {
         return try await changedFriends(since: nil).friendList
     }
 
-    /// Returns all friends with their profiles. What the client has not kept comes in one pass over the pages of the list.
+    /// Returns all friends with their profiles: those that the client keeps, or those of the node, in one pass over the list.
     ///
     /// - Returns: the profiles of all friends whose owners could be reached.
     public func getFriendsWithProfiles() async throws(PresenceError) -> (friends: [Friend], profiles: [UserProfile]) {

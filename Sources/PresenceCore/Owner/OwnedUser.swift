@@ -207,6 +207,14 @@ extension OwnedUser {
     mutating func noteSeen(at wall: Milliseconds) {
         if sessions.contains(where: { $0.graceDeadline == nil }) { lastSeenTime = max(lastSeenTime, wall) }
     }
+
+    /// Ends all sessions, as a kick does. Returns them.
+    mutating func endAll(at wall: Milliseconds) -> [OwnedSession] {
+        noteSeen(at: wall)
+        (confirmationDeadline, statusAfterLast) = (nil, .unlogined)
+        defer { sessions = [] }
+        return sessions
+    }
 }
 
 extension OwnedUser {

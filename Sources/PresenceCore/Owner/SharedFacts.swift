@@ -108,13 +108,8 @@ extension Owner {
     /// Ends the sessions of a user. The gateways end the streams when the kick reaches them.
     fileprivate mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
-        users.modify(user) { user in
-            counters.sessionsKicked += UInt64(user.sessions.count { !$0.isCounted })
-            user.noteSeen(at: now.wall)
-            user.sessions = []
-            user.confirmationDeadline = nil
-            user.statusAfterLast = .unlogined
-        }
+        let ended = users.modify(user) { $0.endAll(at: now.wall) }
+        counters.sessionsKicked += UInt64(ended.count { !$0.isCounted })
         refresh(user, StatusChange(end: .kick), at: now, into: &outbox)
         removeBlank(id)
     }
