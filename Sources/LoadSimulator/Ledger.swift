@@ -6,7 +6,8 @@ import PresenceWire
 /// - **stale**: a stream carries a lower version after a higher one.
 /// - **phantom**: a change that never happened. Its user never set the custom status, or did not leave although the status is OFFLINE or
 ///   UNLOGINED.
-/// - **duplicate**: a stream carries the same version twice.
+/// - **duplicate**: a stream carries the same version twice, and both look the same. A policy that shows records in another way sends them
+///   again.
 ///
 /// A change without a push is explained by coalescing when a newer version arrived.
 struct Ledger {
@@ -37,6 +38,8 @@ struct Ledger {
         var version = Version.zero
         /// The highest version on the present stream; nil before the first.
         var onStream: Version?
+        /// See ``ScannedStatus/look``; that of the newest record on the present stream.
+        var look: Int32 = 0
     }
 
     /// The part of a record that the users of a simulation change.
@@ -123,7 +126,7 @@ struct Ledger {
         check(status, of: user, watcher: watcher, at: seconds)
         var view = views[watcher][index]
         let isNewer = status.version > view.version
-        if let onStream = view.onStream, status.version == onStream {
+        if let onStream = view.onStream, status.version == onStream, status.look == view.look {
             record(\.duplicate, "\(population.name(of: watcher)) received \(status.version.text) of \(population.name(of: user)) twice")
         } else if let onStream = view.onStream, status.version < onStream {
             record(
@@ -133,6 +136,7 @@ struct Ledger {
         } else if status.version < view.version {
             counts.olderOnOtherStream += 1
         }
+        if status.version >= view.onStream ?? .zero { view.look = status.look }
         view.onStream = max(view.onStream ?? .zero, status.version)
         view.version = max(view.version, status.version)
         if isNewer, !contents.isEmpty { contents[watcher][index] = Content(status) }

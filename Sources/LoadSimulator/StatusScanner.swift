@@ -6,6 +6,8 @@ struct ScannedStatus {
     var customStatus = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     var statusType = StatusType.unlogined
     var version = Version.zero
+    /// The policy's part in what the record shows: the bytes of `onlinePlatforms`, and 1,000,000 more for the status type UNKNOWN.
+    var look: Int32 = 0
 }
 
 /// Reads `UserStatus` objects from JSON without allocation.
@@ -63,8 +65,10 @@ struct StatusScanner {
             if peek() == UInt8(ascii: "\"") {
                 guard let text = string() else { return false }
                 hasVersion = set(name, text, of: &status) || hasVersion
-            } else if !value(body) {
-                return false
+            } else {
+                let start = offset
+                guard value(body) else { return false }
+                if name.count == 15, name[0] == UInt8(ascii: "o") { status.look += Int32(truncatingIfNeeded: offset - start) }
             }
             guard let next = peek() else { return false }
             offset += 1
@@ -82,8 +86,9 @@ struct StatusScanner {
         case 12 where name[0] == UInt8(ascii: "c"): status.customStatus = text
         case 10 where name[0] == UInt8(ascii: "s"):
             // Only users who are present get UNKNOWN.
-            let isOnline = text.count == 6 || text.elementsEqual("UNKNOWN".utf8)
-            status.statusType = isOnline ? .online : text.count == 7 ? .offline : .unlogined
+            let isUnknown = text.elementsEqual("UNKNOWN".utf8)
+            if isUnknown { status.look += 1_000_000 }
+            status.statusType = text.count == 6 || isUnknown ? .online : text.count == 7 ? .offline : .unlogined
         case 7 where name[0] == UInt8(ascii: "v"):
             guard text.count == 24 else { return false }
             status.version = Version(stamp: Self.hex(text[0..<16]), node: UInt32(truncatingIfNeeded: Self.hex(text[16..<24])))

@@ -15,7 +15,8 @@ import Testing
     }
 
     private mutating func push(
-        _ watcher: Int, _ user: Int, version: Int, text: String = "", status: StatusType = .online, at seconds: Double = 1
+        _ watcher: Int, _ user: Int, version: Int, text: String = "", status: StatusType = .online, look: Int32 = 0,
+        at seconds: Double = 1
     ) {
         let name = Array(population.name(of: user).utf8)
         let custom = Array(text.utf8)
@@ -25,6 +26,7 @@ import Testing
                 scanned.userID = name
                 scanned.customStatus = custom
                 scanned.statusType = status
+                scanned.look = look
                 scanned.version = Version(milliseconds: Milliseconds(version), counter: 0, node: 1)
                 _ = ledger.receive(scanned, by: watcher, at: seconds)
             }
@@ -52,6 +54,15 @@ import Testing
     @Test("The same version twice on one stream is a duplicate") mutating func duplicate() {
         push(1, 2, version: 2)
         push(1, 2, version: 2)
+        #expect(ledger.counts.duplicate == 1)
+    }
+
+    @Test("The same version is no duplicate if a policy has it look different, and is one if it looks the same again")
+    mutating func shownInAnotherWay() {
+        push(1, 2, version: 1, look: 7)
+        push(1, 2, version: 1, look: 2)
+        #expect(ledger.counts.duplicate == 0)
+        push(1, 2, version: 1, look: 2)
         #expect(ledger.counts.duplicate == 1)
     }
 
