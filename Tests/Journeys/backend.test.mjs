@@ -155,7 +155,7 @@ story("I am invisible, the office may know it, and its screen told everybody tha
 story("My list came from the old system, and people whom I never asked see that I am up at night", async (s) => {
   const folder = await mkdtemp(join(tmpdir(), "rollcall-import-"));
   s.atEnd(() => rm(folder, { recursive: true }));
-  await s.policy({ "friends.max": 120, "rate.chain": false, "friends.customFields": { Since: "integer" } });
+  await s.policy({ "friends.max": 120, "friends.customFields": { Since: "integer" } });
   const uncles = Array.from({ length: 130 }, (_, index) => `uncle-${String(index).padStart(3, "0")}`);
   await s.ok("ann", "setVisibility", { visibility: "friends" });
   await s.ok("ann", "addBlackList", { userIDs: [uncles[1]] });

@@ -14,7 +14,6 @@ const insist = (what, action) => until(what, async () => {
 const isOnline = ({ statusType }) => statusType === "ONLINE";
 
 story("The server died while I unfriended one and blocked another, and both were back the next morning", async (s) => {
-  await s.policy({ "rate.chain": false });
   for (const [round, victim] of [0, 1, 2].entries()) {
     // The node that owns Ann dies during her calls. Her session is at the next node.
     const ann = await s.userOwnedBy(victim, `ann-${round}`);
@@ -62,7 +61,7 @@ story("The server died while I unfriended one and blocked another, and both were
 }, { cluster: {}, seconds: 120 });
 
 story("You updated the servers at lunch, everybody saw me flicker, and a friend request from breakfast was gone", async (s) => {
-  await s.policy({ "profile.defaultAllowType": "confirm", "rate.chain": false });
+  await s.policy({ "profile.defaultAllowType": "confirm" });
   await s.ok("bob", "modifySelfProfile", { values: { AllowType: "ANY" } });
   await s.befriend("ann", "bob");
   assert.equal((await s.ok("eve", "addFriend", { userID: "ann", addWording: "breakfast?" })).resultCode, 30539);
@@ -158,7 +157,6 @@ story("The server at Bob's end hung while I hid, and when it woke up it showed m
 }, { cluster: {}, seconds: 90 });
 
 story("The power went out, and when the lights came back everybody saw me although I was hidden", async (s) => {
-  await s.policy({ "rate.chain": false });
   await s.befriend("ann", "bob", "dora");
   const ann = await s.client("ann", { platform: "ios", customStatus: "candle" });
   const bob = await s.client("bob", { node: 1 });
@@ -200,7 +198,6 @@ story("The power went out, and when the lights came back everybody saw me althou
 
 story("The server burned down with me on it, the office thinks that I am still at my desk, and my list went with the ashes", async (s) => {
   const receiver = await Receiver.of(s);
-  await s.policy({ "rate.chain": false });
   await s.befriend("ann", "bob");
   const ann = await s.stream("ann", { node: 2, query: { deviceID: "desk" } });
   const bob = await s.stream("bob");

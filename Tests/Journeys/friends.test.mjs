@@ -4,7 +4,7 @@ import { assert, story, until } from "./story.mjs";
 import { Network } from "../WebClient/network.mjs";
 
 story("I blocked him in the middle of his friend request, and he became my friend", async (s) => {
-  await s.policy({ "profile.defaultAllowType": "confirm", "rate.chain": false });
+  await s.policy({ "profile.defaultAllowType": "confirm" });
   const bens = ["ben-1", "ben-2", "ben-3", "ben-4", "ben-5", "ben-6"];
   const phone = await s.client("ann", { platform: "ios", customStatus: "at home", keepRelationships: true, deviceID: "phone" });
   const tablet = await s.client("ann", { node: 1, platform: "ipad", keepRelationships: true, deviceID: "tablet" });
@@ -129,7 +129,7 @@ story("The whole class joined at once, three of them are missing, and a stranger
 }, { seconds: 180 });
 
 story("I was away for a week, and my phone, my watch and my laptop each have another list of friends", async (s) => {
-  await s.policy({ "friends.customFields": { Since: "integer" }, "profile.defaultAllowType": "any", "rate.chain": false });
+  await s.policy({ "friends.customFields": { Since: "integer" }, "profile.defaultAllowType": "any" });
   await s.befriend("ann", "amy", "bob", "cat", "dan", "eve");
   await s.ok("fay", "modifySelfProfile", { values: { AllowType: "CONFIRM", Nick: "Fay" } });
   // The phone keeps a list and its sequence, the watch the position in its stream, and the tablet runs the JavaScript client.

@@ -9,7 +9,6 @@ const run = promisify(execFile);
 
 story("The night script moved me to another name, my friends lost me, and the man whom I had blocked came along", async (s) => {
   await run(`${ROOT}Tests/OpenAPI/python-client`, ["--install"]);
-  await s.policy({ "rate.chain": false });
   await s.befriend("old-ann", "bob", "dora", "eve");
   assert.equal((await s.ok("bob", "modifyFriend", { userID: "old-ann", values: { Remark: "Annie" } })).resultCode, 0);
   assert.equal((await s.ok("eve", "deleteFriends", { userIDs: ["old-ann"], delType: 1 })).resultList[0].resultCode, 0);

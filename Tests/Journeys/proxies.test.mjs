@@ -16,7 +16,7 @@ story("My phone is on one address and my tablet on the other, and while you upda
   await s.befriend("ann", "bob");
   const browser = await browserOf(s);
   const phone = await s.client("ann", { addresses: [nginx], platform: "ios", deviceID: "phone", keepRelationships: true });
-  const page = await browser.open("ann", [nginx], { platform: "web", deviceID: "laptop" });
+  const page = await browser.open("ann", [haproxy], { platform: "web", deviceID: "laptop" });
   let tablet = await s.stream("ann", { url: haproxy, flags: ["-k", "--http2"], platform: "ipad", query: { deviceID: "tablet" } });
   const bob = await s.stream("bob", { url: haproxy, flags: ["-k", "--http2"], platform: "android" });
   const carl = await s.stream("carl", { url: nginx, flags: ["-k", "--http2"] });
