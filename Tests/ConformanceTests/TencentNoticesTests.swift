@@ -64,6 +64,46 @@ extension ConformanceTests {
             }
         }
 
+        @Test(
+            "P30 The end of a block, and of a list, shows the user to the others again, and tells a follower who saw it all along nothing",
+            arguments: [true, false])
+        func showingAgain(blocks: Bool) async throws {
+            let app = try await App("tencent")
+            let ann = try await app.login("ann", node: 0)
+            let (ben, cid) = (try await app.login("ben", node: 1), try await app.login("cid", node: 2))
+            for (user, session) in [("ben", ben), ("cid", cid)] {
+                _ = try await app.call("subscribeUserStatus", users(["ann"]), as: user, node: 2)
+                try await session.status(of: "ann") { $0.general == "ONLINE" }
+            }
+            let before = try await app.status(of: "ann", as: "cid", node: 1)
+            let told = cid.statuses(of: "ann").count
+            let (hide, show) = (
+                blocks ? ("addBlackList", users(["ben"])) : ("setVisibility", #"{"visibility":"list","userIDs":["cid"]}"#),
+                blocks ? ("deleteBlackList", users(["ben"])) : ("setVisibility", #"{"visibility":"everyone"}"#)
+            )
+            #expect(try await app.call(hide.0, hide.1, node: 1).status == 200)
+            let hidden = try await ben.status(of: "ann") { $0.general == "OFFLINE" }
+            #expect(try await app.call(show.0, show.1, node: 2).status == 200)
+            let shown = try await ben.status(of: "ann") {
+                $0.general == "ONLINE" && $0.time("lastUpdateTime") > hidden.time("lastUpdateTime")
+            }
+            for name in ["lastOnlineStatusUpdateTime", "lastSeenTime"] { #expect(shown.time(name) >= hidden.time(name)) }
+            for node in 0..<3 {
+                let after = try await app.status(of: "ann", as: "cid", node: node)
+                for name in Self.times { #expect(after.time(name) == before.time(name), "\(name) at node \(node)") }
+            }
+            // Both followers see the next change, and both the same times after the next login.
+            try await app.setStatus("fence", of: "ann", node: 1)
+            for session in [ben, cid] { try await session.status(of: "ann") { $0.custom == "fence" } }
+            #expect(cid.statuses(of: "ann").count == told + 1)
+            ann.close()
+            for session in [ben, cid] { try await session.status(of: "ann") { $0.custom == "" && $0.general == "OFFLINE" } }
+            let seen = (try await app.status(of: "ann", as: "ben"), try await app.status(of: "ann", as: "cid"))
+            for name in Self.times { #expect(seen.0.time(name) == seen.1.time(name), "\(name)") }
+        }
+
+        private static let times = ["lastUpdateTime", "lastOnlineStatusUpdateTime", "lastCustomStatusUpdateTime", "lastSeenTime"]
+
         @Test("P38 P39 P40 Each device of a side whose list has changed is told, and a later login is told the newest sequence")
         func friendNotices() async throws {
             let app = try await App("tencent")
@@ -104,4 +144,9 @@ extension ConformanceTests {
             }
         }
     }
+}
+
+extension JSON {
+    /// A time of a status.
+    fileprivate func time(_ name: String) -> Int64 { self[name]?.number ?? .min }
 }

@@ -59,6 +59,42 @@ import Testing
         #expect(cluster.clients[bob].wentBack == 0)
     }
 
+    @Test("A viewer who may see a user again while the user is away is shown no change") mutating func showingAwayUser() throws {
+        let ann = cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        hide("ann", .init(mode: .nobody))
+        let told = cluster.statuses(told: bob, of: "ann").count
+        let hidden = try #require(status(of: "ann", to: "bob", on: 1))
+        cluster.advance(.seconds(1))
+        cluster.close(ann, .lost)
+        cluster.advance(.seconds(5))
+        hide("ann", .init(mode: .everyone))
+        for node in 0..<3 { #expect(status(of: "ann", to: "bob", on: node)?.looksLike(hidden) == true) }
+        hide("ann", .init(mode: .nobody))
+        for node in 0..<3 { #expect(status(of: "ann", to: "bob", on: node)?.looksLike(hidden) == true) }
+        #expect(cluster.statuses(told: bob, of: "ann").count == told)
+    }
+
+    @Test("Viewers who saw a user all along see no time move when others may see the user again, nor when they may not once more")
+    mutating func showingOthers() throws {
+        cluster.login("ann", on: 0)
+        let (bob, cid) = (cluster.login("bob", on: 1), cluster.login("cid", on: 2))
+        for (name, node) in [("bob", 1), ("cid", 2)] { cluster.subscribe(name, to: ["ann"], on: node) }
+        let before = try #require(status(of: "ann", to: "cid", on: 2))
+        let told = cluster.clients[cid].events.count
+        for _ in 0..<3 {
+            hide("ann", .init(mode: .list, listed: [user("cid")]))
+            cluster.advance(.seconds(1))
+            hide("ann", .init(mode: .everyone))
+            cluster.advance(.seconds(1))
+        }
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE", "ONLINE", "OFFLINE", "ONLINE", "OFFLINE", "ONLINE"])
+        #expect(cluster.clients[bob].wentBack == 0)
+        for node in 0..<3 { #expect(status(of: "ann", to: "cid", on: node)?.looksLike(before) == true) }
+        #expect(cluster.clients[cid].events.count == told)
+    }
+
     @Test("A visibility that comes with a newer record hides what was shown without it") func newerRecord() {
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -179,7 +215,7 @@ import Testing
             visibility: Visibility().changed(by: .init(mode: .nobody)),
             writtenAt: Version(milliseconds: cluster.now.wall, counter: 0, node: 9),
             version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), hiddenViews: [Record(blank: user("ann"))], named: [],
-            others: 0
+            others: .init(hiddenView: 0)
         )!
         cluster.advance(.seconds(1))
         hide("ann", .init(mode: .everyone))

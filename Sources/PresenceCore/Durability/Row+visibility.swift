@@ -23,8 +23,14 @@ extension Row {
             }
             json.member("named", privacy.named.map(\.user))
             json.key("namedFaces")
-            json.array { json in for named in privacy.named { json.integer(Int64(named.hiddenView)) } }
-            if let others = privacy.others { json.member("others", Int64(others)) }
+            json.array { json in for named in privacy.named { json.integer(named.view.map { Int64($0.hiddenView) } ?? -1) } }
+            if privacy.named.contains(where: { $0.view?.admittedAt ?? 0 > 0 }) {
+                json.key("namedSince")
+                json.array { json in for named in privacy.named { json.integer(named.view?.admittedAt ?? 0) } }
+            }
+            guard let others = privacy.others else { return }
+            json.member("others", Int64(others.hiddenView))
+            if others.admittedAt > 0 { json.member("othersSince", others.admittedAt) }
         }
         self.init(user: user, kind: .visibility, key: "", version: privacy.version, value: json.bytes)
     }
@@ -48,14 +54,25 @@ extension Privacy {
             }
             hiddenViews.append(try Record(hiddenView, version: version, of: row))
         }
+        let users = json["named"]?.users(besides: row.user) ?? []
         let views = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
-        let named = zip(json["named"]?.users(besides: row.user) ?? [], views).map { Named(user: $0, hiddenView: Int(clamping: $1)) }
-        let others = json["others"]?.wholeNumber.map { Int(clamping: $0) }
+        // An earlier version has written no times, and no viewer without a view.
+        let times = json["namedSince"]?.elements.compactMap(\.wholeNumber) ?? users.map { _ in 0 }
+        let named = zip(users, zip(views, times)).map { user, view in Named(user: user, view: View(view.0, since: view.1)) }
+        let others = json["others"]?.wholeNumber.flatMap { View($0, since: json["othersSince"]?.wholeNumber ?? 0) }
         guard
             let privacy = Privacy(
                 visibility: visibility, writtenAt: writtenAt, version: row.version, hiddenViews: hiddenViews, named: named, others: others)
         else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy
+    }
+}
+
+extension Privacy.View {
+    /// Reads a view from a row; nil for none.
+    fileprivate init?(_ hiddenView: Int64, since admittedAt: Milliseconds) {
+        guard hiddenView >= 0 else { return nil }
+        self.init(hiddenView: Int(clamping: hiddenView), admittedAt: Limits.times.contains(admittedAt) ? admittedAt : 0)
     }
 }
 

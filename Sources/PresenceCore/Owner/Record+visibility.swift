@@ -10,19 +10,10 @@ extension Record {
         guard hasPrivacy || change != nil else { return }
         var privacy = privacy ?? Privacy()
         if let change {
-            // A viewer who may see the user again sees the user come online. No time is before the user was shown as gone. A new friend
-            // moves no time: the others, who see the user already, would be told a change that they cannot see.
-            if !change.visibility.differsByFriends(from: privacy.visibility), privacy.isOpened(by: change.visibility), statusType == .online
-            {
-                let isNewText = privacy.hiddenViews.contains { $0.customStatus != customStatus }
-                if isNewText { lastCustomStatusUpdateTime = now.wall }
-                lastUpdateTime = max(now.wall, lastUpdateTime + 1)
-                lastOnlineStatusUpdateTime = now.wall
-                lastSeenTime = max(lastSeenTime, now.wall)
-            }
             let hidden = hiddenView.hidden(at: version, now.wall, by: policy)
-            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden, at: version)
+            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden, at: version, wall: now.wall)
         }
+        privacy.endReturns(before: lastOnlineStatusUpdateTime, version: version)
         privacy.expire(at: now.wall, version: version)
         self.privacy = privacy
     }

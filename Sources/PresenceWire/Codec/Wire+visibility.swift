@@ -53,9 +53,9 @@ extension WireWriter {
         list(privacy.hiddenViews) { $0.hiddenView($1) }
         list(privacy.named) { writer, named in
             writer.user(named.user)
-            writer.unsigned(UInt64(named.hiddenView))
+            writer.optional(named.view) { $1.write(into: &$0) }
         }
-        optional(privacy.others) { $0.unsigned(UInt64($1)) }
+        optional(privacy.others) { $1.write(into: &$0) }
     }
 }
 
@@ -98,9 +98,9 @@ extension WireReader {
         let version = try version()
         let hiddenViews = try list(countMax: Privacy.hiddenViewsMax) { reader throws(DecodeError) in try reader.hiddenView() }
         let named = try list { reader throws(DecodeError) in
-            Privacy.Named(user: try reader.user(), hiddenView: Int(clamping: try reader.unsigned()))
+            Privacy.Named(user: try reader.user(), view: try reader.optional(Privacy.View.init))
         }
-        let others = try optional { reader throws(DecodeError) in Int(clamping: try reader.unsigned()) }
+        let others = try optional(Privacy.View.init)
         guard
             let privacy = Privacy(
                 visibility: visibility, writtenAt: writtenAt, version: version, hiddenViews: hiddenViews, named: named, others: others)
@@ -119,5 +119,16 @@ extension WireReader {
 
     private mutating func chainNames() throws(DecodeError) -> [UserID] {
         try list(countMax: Limits.chainUsersMax) { reader throws(DecodeError) in try reader.user() }
+    }
+}
+
+extension Privacy.View {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.unsigned(UInt64(hiddenView))
+        wire.signed(admittedAt)
+    }
+
+    fileprivate init(_ wire: inout WireReader) throws(DecodeError) {
+        self.init(hiddenView: Int(clamping: try wire.unsigned()), admittedAt: try wire.time())
     }
 }
