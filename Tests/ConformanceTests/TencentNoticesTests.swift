@@ -102,6 +102,32 @@ extension ConformanceTests {
             for name in Self.times { #expect(seen.0.time(name) == seen.1.time(name), "\(name)") }
         }
 
+        @Test("P29 Neither further blocks, however many, nor a visibility for nobody move what a blocked user sees")
+        func manyBlocks() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            _ = try await app.login("ann", node: 0)
+            let ben = try await app.login("ben", node: 1)
+            _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "ben", node: 2)
+            try await ben.status(of: "ann") { $0.general == "ONLINE" }
+            #expect(codes(try await app.call("addBlackList", users(["ben"]), node: 1)) == [0])
+            try await ben.status(of: "ann") { $0.general == "OFFLINE" }
+            let hidden = try await app.status(of: "ann", as: "ben", node: 1)
+            let told = ben.statuses(of: "ann").count
+            for number in 300..<312 {
+                try await app.setStatus("text \(number)", of: "ann", node: number % 3)
+                #expect(codes(try await app.call("addBlackList", users(many(number..<number + 1)), node: number % 3)) == [0])
+            }
+            for start in [0, 100, 200] {
+                let answer = try await app.call("addBlackList", users(many(start..<start + 100)), node: 2)
+                #expect(codes(answer) == Array(repeating: 0, count: 100))
+            }
+            #expect(try await app.call("setVisibility", #"{"visibility":"nobody"}"#, node: 1).status == 200)
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "ben", node: node) == hidden, "at node \(node)") }
+            try await app.setStatus("fence", of: "ben", node: 1)
+            try await ben.status(of: "ben") { $0.custom == "fence" }
+            #expect(ben.statuses(of: "ann").count == told)
+        }
+
         private static let times = ["lastUpdateTime", "lastOnlineStatusUpdateTime", "lastCustomStatusUpdateTime", "lastSeenTime"]
 
         @Test("P38 P39 P40 Each device of a side whose list has changed is told, and a later login is told the newest sequence")

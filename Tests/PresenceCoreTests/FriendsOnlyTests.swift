@@ -108,17 +108,23 @@ import Testing
         #expect(privacy?.visibility.friends == [user(ben)])
     }
 
-    @Test("However many friends the user removes, a stranger is told nothing") mutating func strangers() {
+    @Test("However many friends the user removes, neither a stranger nor a former friend is told anything more")
+    mutating func strangers() throws {
         let others = (0..<12).map { cluster.user(ownedBy: 2, number: $0) }
         cluster.call(.friendCall(.importFriends(others.map { FriendImport(user: user($0)) })), by: ann, on: 2)
         cluster.advance(.seconds(1))
         let told = cluster.clients[evePhone].events.count
+        decide(.delete([user(ben)], isTwoWay: false), by: ann)
+        let views = try [ben, eve].map { try #require(privacy?.hiddenView(for: user($0))) }
+        let benWasTold = cluster.clients[benPhone].events.count
         for other in others {
             decide(.delete([user(other)], isTwoWay: false), by: ann)
             cluster.advance(.seconds(1))
         }
         #expect(cluster.clients[evePhone].events.count == told)
-        #expect(privacy?.hiddenViews.count == Privacy.hiddenViewsMax)
+        #expect(cluster.clients[benPhone].events.count == benWasTold)
+        #expect([ben, eve].map { privacy?.hiddenView(for: user($0)) } == views)
+        #expect(Set(others.map { privacy?.hiddenView(for: user($0))?.version }).count == others.count)
     }
 
     @Test("The row of the visibility does not repeat the friends, however many there are") mutating func row() throws {

@@ -90,7 +90,7 @@ import Testing
             var visibility = kept.visibility
             visibility.mode = mode
             let answered = Privacy(
-                visibility: visibility, writtenAt: kept.writtenAt, version: kept.version, hiddenViews: [], named: [], others: nil)!
+                visibility: visibility, writtenAt: kept.writtenAt, version: kept.version, contents: [], named: [], others: nil)!
             let write = PendingWrites.Write(
                 ticket: 7, replicaTicket: 7, barrierTicket: nil, answers: [(1, 1, .visibility(answered, remnant: .none))],
                 acknowledgements: [], rows: [Row(answered, of: user(ann))], isStored: true, deadline: cluster.now.instant)

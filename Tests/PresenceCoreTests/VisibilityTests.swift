@@ -214,8 +214,8 @@ import Testing
         var hidden = Privacy(
             visibility: Visibility().changed(by: .init(mode: .nobody)),
             writtenAt: Version(milliseconds: cluster.now.wall, counter: 0, node: 9),
-            version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), hiddenViews: [Record(blank: user("ann"))], named: [],
-            others: .init(hiddenView: 0)
+            version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), contents: [Record(blank: user("ann"))], named: [],
+            others: .init(content: 0, version: .zero, times: RecordTimes())
         )!
         cluster.advance(.seconds(1))
         hide("ann", .init(mode: .everyone))

@@ -14,23 +14,16 @@ extension Row {
             json.member("writtenAt", privacy.writtenAt.text)
             json.key("faces")
             json.array { json in
-                for hiddenView in privacy.hiddenViews {
-                    json.object { json in
-                        json.member("version", hiddenView.version.text)
-                        json.facts(of: hiddenView)
-                    }
-                }
+                for content in privacy.contents { json.object { $0.facts(of: content) } }
             }
             json.member("named", privacy.named.map(\.user))
-            json.key("namedFaces")
-            json.array { json in for named in privacy.named { json.integer(named.view.map { Int64($0.hiddenView) } ?? -1) } }
-            if privacy.named.contains(where: { $0.view?.admittedAt ?? 0 > 0 }) {
-                json.key("namedSince")
-                json.array { json in for named in privacy.named { json.integer(named.view?.admittedAt ?? 0) } }
+            json.key("views")
+            json.array { json in
+                for named in privacy.named { if let view = named.view { json.view(view) } else { json.array { _ in } } }
             }
             guard let others = privacy.others else { return }
-            json.member("others", Int64(others.hiddenView))
-            if others.admittedAt > 0 { json.member("othersSince", others.admittedAt) }
+            json.key("othersView")
+            json.view(others)
         }
         self.init(user: user, kind: .visibility, key: "", version: privacy.version, value: json.bytes)
     }
@@ -47,36 +40,76 @@ extension Privacy {
         visibility.listed = json["userIDs"]?.users(besides: row.user) ?? []
         visibility.blocked = json["blocked"]?.users(besides: row.user) ?? []
         guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "writtenAt is missing") }
-        var hiddenViews: [Record] = []
-        for hiddenView in json["faces"]?.elements ?? [] {
-            guard let version = Version(text: hiddenView["version"]?.text ?? "") else {
-                throw RowError(row, "a hidden view has no version")
-            }
-            hiddenViews.append(try Record(hiddenView, version: version, of: row))
-        }
-        let users = json["named"]?.users(besides: row.user) ?? []
-        let views = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
-        // An earlier version has written no times, and no viewer without a view.
-        let times = json["namedSince"]?.elements.compactMap(\.wholeNumber) ?? users.map { _ in 0 }
-        let named = zip(users, zip(views, times)).map { user, view in Named(user: user, view: View(view.0, since: view.1)) }
-        let others = json["others"]?.wholeNumber.flatMap { View($0, since: json["othersSince"]?.wholeNumber ?? 0) }
+        let views = try HiddenViews(json, of: row)
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: row.version, hiddenViews: hiddenViews, named: named, others: others)
+                visibility: visibility, writtenAt: writtenAt, version: row.version, contents: views.contents, named: views.named,
+                others: views.others)
         else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy
     }
 }
 
+/// The hidden views of a row.
+private struct HiddenViews {
+    private(set) var contents: [Record] = []
+    private(set) var named: [Privacy.Named] = []
+    private(set) var others: Privacy.View?
+
+    init(_ json: JSONValue, of row: Row) throws(RowError) {
+        var records: [Record] = []
+        for record in json["faces"]?.elements ?? [] {
+            records.append(try Record(record, version: Version(text: record["version"]?.text ?? "") ?? .zero, of: row))
+        }
+        contents = records.map(\.content)
+        let users = json["named"]?.users(besides: row.user) ?? []
+        guard let views = json["views"]?.elements else {
+            readEarlier(json, records, users)
+            return
+        }
+        named = zip(users, views).map { Privacy.Named(user: $0, view: Privacy.View($1)) }
+        others = json["othersView"].flatMap { Privacy.View($0) }
+    }
+
+    /// Reads the views of an earlier version, which had the version and the times of a content.
+    private mutating func readEarlier(_ json: JSONValue, _ records: [Record], _ users: [UserID]) {
+        func view(_ index: Int64) -> Privacy.View {
+            let index = Int(clamping: index)
+            let record = records.indices.contains(index) ? records[index] : nil
+            return Privacy.View(content: index, version: record?.version ?? .zero, times: record?.times ?? RecordTimes())
+        }
+        let indices = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
+        named = zip(users, indices).map { Privacy.Named(user: $0, view: view($1)) }
+        others = json["others"]?.wholeNumber.map(view)
+    }
+}
+
 extension Privacy.View {
     /// Reads a view from a row; nil for none.
-    fileprivate init?(_ hiddenView: Int64, since admittedAt: Milliseconds) {
-        guard hiddenView >= 0 else { return nil }
-        self.init(hiddenView: Int(clamping: hiddenView), admittedAt: Limits.times.contains(admittedAt) ? admittedAt : 0)
+    fileprivate init?(_ json: JSONValue) {
+        let fields = json.elements
+        let numbers = fields.compactMap(\.wholeNumber)
+        guard fields.count == 7, numbers.count == 6, let version = Version(text: fields[6].text ?? "") else { return nil }
+        guard numbers.allSatisfy(Limits.times.contains) else { return nil }
+        let times = RecordTimes(
+            lastUpdateTime: numbers[1], lastOnlineStatusUpdateTime: numbers[2], lastCustomStatusUpdateTime: numbers[3],
+            lastSeenTime: numbers[4])
+        self.init(content: Int(numbers[0]), version: version, times: times, admittedAt: numbers[5])
     }
 }
 
 extension JSONWriter {
+    fileprivate mutating func view(_ view: Privacy.View) {
+        let times = view.times
+        array { json in
+            for number in [
+                Int64(view.content), times.lastUpdateTime, times.lastOnlineStatusUpdateTime, times.lastCustomStatusUpdateTime,
+                times.lastSeenTime, view.admittedAt,
+            ] { json.integer(number) }
+            json.string(view.version.text)
+        }
+    }
+
     fileprivate mutating func member(_ name: StaticString, _ users: [UserID]) {
         key(name)
         array { json in for user in users { json.string(user.id) } }

@@ -78,7 +78,7 @@ extension WireReader {
         guard let kind = Row.Kind(rawValue: code) else { throw .unknownTag(code) }
         return Row(
             user: user, kind: kind, key: try text(bytesMax: Limits.nameBytesMax), version: try version(),
-            value: try optional { reader throws(DecodeError) in Array(try reader.text(bytesMax: Limits.rowBytesMax).utf8) },
+            value: try optional { reader throws(DecodeError) in Array(try reader.text(bytesMax: kind.valueBytesMax).utf8) },
             expiresAt: try optional { reader throws(DecodeError) in try reader.time() })
     }
 
@@ -181,4 +181,9 @@ extension Record {
         isRegistered = flags & Self.registeredFlag != 0
         if flags & Self.profileFlag != 0 { profileVersion = try wire.version() }
     }
+}
+
+extension Row.Kind {
+    /// Longest value of a row of this kind, in bytes.
+    fileprivate var valueBytesMax: Int { self == .visibility ? Limits.visibilityRowBytesMax : Limits.rowBytesMax }
 }

@@ -50,7 +50,7 @@ extension WireWriter {
         for list in [visibility.listed, visibility.blocked] { users(list) }
         version(privacy.writtenAt)
         version(privacy.version)
-        list(privacy.hiddenViews) { $0.hiddenView($1) }
+        list(privacy.contents) { $0.hiddenView($1) }
         list(privacy.named) { writer, named in
             writer.user(named.user)
             writer.optional(named.view) { $1.write(into: &$0) }
@@ -96,15 +96,15 @@ extension WireReader {
         visibility.blocked = try chainNames()
         let writtenAt = try version()
         let version = try version()
-        let hiddenViews = try list(countMax: Privacy.hiddenViewsMax) { reader throws(DecodeError) in try reader.hiddenView() }
+        let contents = try list(countMax: Privacy.allContentsMax) { reader throws(DecodeError) in try reader.hiddenView() }
         let named = try list { reader throws(DecodeError) in
             Privacy.Named(user: try reader.user(), view: try reader.optional(Privacy.View.init))
         }
         let others = try optional(Privacy.View.init)
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: version, hiddenViews: hiddenViews, named: named, others: others)
-        else { throw .unknownTag(UInt8(clamping: hiddenViews.count)) }
+                visibility: visibility, writtenAt: writtenAt, version: version, contents: contents, named: named, others: others)
+        else { throw .unknownTag(UInt8(clamping: contents.count)) }
         return privacy
     }
 
@@ -124,11 +124,18 @@ extension WireReader {
 
 extension Privacy.View {
     fileprivate func write(into wire: inout WireWriter) {
-        wire.unsigned(UInt64(hiddenView))
-        wire.signed(admittedAt)
+        wire.unsigned(UInt64(content))
+        wire.version(version)
+        for time in [
+            times.lastUpdateTime, times.lastOnlineStatusUpdateTime, times.lastCustomStatusUpdateTime, times.lastSeenTime, admittedAt,
+        ] { wire.signed(time) }
     }
 
     fileprivate init(_ wire: inout WireReader) throws(DecodeError) {
-        self.init(hiddenView: Int(clamping: try wire.unsigned()), admittedAt: try wire.time())
+        let (content, version) = (Int(clamping: try wire.unsigned()), try wire.version())
+        let times = RecordTimes(
+            lastUpdateTime: try wire.time(), lastOnlineStatusUpdateTime: try wire.time(), lastCustomStatusUpdateTime: try wire.time(),
+            lastSeenTime: try wire.time())
+        self.init(content: content, version: version, times: times, admittedAt: try wire.time())
     }
 }

@@ -63,6 +63,8 @@ public enum Limits {
     public static let sessionsPerUserMax = 64
     /// Longest value of a durable row, in bytes.
     public static let rowBytesMax = 64 << 10
+    /// Longest value of a row with a visibility, in bytes. It has room for a full blocklist and for all names with hidden views.
+    public static let visibilityRowBytesMax = 768 << 10
     /// Largest batch between two nodes, in bytes.
     public static let batchBytesMax = 1 << 20
     /// Longest list in one message between nodes.

@@ -1,28 +1,34 @@
 /// A user's visibility and the hidden views.
 ///
 /// A hidden view is the record that a viewer receives who may not see the user: the user has gone OFFLINE when hiding, and stays so.
-/// Neither its fields nor its version depend on later actions of the user.
+/// Neither its fields nor its version depend on later actions of the user, and none on what other viewers may see.
 ///
 /// A viewer who may see the user again sees the user come online. The record keeps its times, because the other viewers see no change.
 /// The viewer is shown later times until the status changes for all.
 public struct Privacy: Hashable, Sendable {
-    /// Most hidden views of one user. Beyond it the next newer view replaces the oldest.
-    public static let hiddenViewsMax = 8
-    /// Most viewers with a hidden view of their own. Beyond it all hidden viewers receive the newest one.
-    public static let namedMax = 200
+    /// Most contents with a text or an event. Beyond it a viewer who is excluded sees the user go without them.
+    public static let contentsMax = 8
+    /// Most contents. One without text and event differs from others by the status, and by whether the user is registered.
+    static let allContentsMax = contentsMax + 4
+    /// Most viewers with a view of their own. Beyond it those without a hidden view lose theirs, and then those who were excluded first.
+    public static let namedMax = 4_096
 
     /// The view that a viewer has received of a user who hides, or has hidden.
     public struct View: Hashable, Sendable {
-        /// The hidden view: an index into ``Privacy/hiddenViews``.
-        public var hiddenView: Int
+        /// The status, the text and the events of the hidden view: an index into ``Privacy/contents``.
+        public var content: Int
+        public var version: Version
+        public var times: RecordTimes
         /// The time from which the viewer may see the user again; 0 while the user hides from the viewer.
         public var admittedAt: Milliseconds
 
         /// Whether the viewer may see the user again.
         var isOfReturn: Bool { admittedAt > 0 }
 
-        public init(hiddenView: Int, admittedAt: Milliseconds = 0) {
-            self.hiddenView = hiddenView
+        public init(content: Int, version: Version, times: RecordTimes, admittedAt: Milliseconds = 0) {
+            self.content = content
+            self.version = version
+            self.times = times
             self.admittedAt = admittedAt
         }
     }
@@ -46,8 +52,8 @@ public struct Privacy: Hashable, Sendable {
     public let writtenAt: Version
     /// The version of the last change of any field.
     public private(set) var version: Version
-    /// The hidden views, the oldest first, each once.
-    public private(set) var hiddenViews: [Record]
+    /// The contents of the hidden views, each once: records without version and times.
+    public private(set) var contents: [Record]
     /// The viewers with a view of their own, sorted by user.
     public private(set) var named: [Named]
     /// The view of all other viewers from whom the user hides, or has hidden.
@@ -56,17 +62,17 @@ public struct Privacy: Hashable, Sendable {
     /// Makes the value of a user who never changed the visibility: everyone may see the user.
     public init() {
         visibility = Visibility()
-        (writtenAt, version, hiddenViews, named, others) = (.zero, .zero, [], [], nil)
+        (writtenAt, version, contents, named, others) = (.zero, .zero, [], [], nil)
     }
 
     /// - Returns: nil if an index is out of range.
-    public init?(visibility: Visibility, writtenAt: Version, version: Version, hiddenViews: [Record], named: [Named], others: View?) {
+    public init?(visibility: Visibility, writtenAt: Version, version: Version, contents: [Record], named: [Named], others: View?) {
         let views = named.map(\.view) + [others]
-        guard views.allSatisfy({ $0.map { hiddenViews.indices.contains($0.hiddenView) } ?? true }) else { return nil }
+        guard views.allSatisfy({ $0.map { contents.indices.contains($0.content) } ?? true }) else { return nil }
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        self.hiddenViews = hiddenViews
+        self.contents = contents
         self.named = named
         self.others = others
     }
@@ -80,7 +86,7 @@ public struct Privacy: Hashable, Sendable {
     /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
         let names = visibility.listed.count + (visibility.friends?.count ?? 0) + visibility.blocked.count + named.count
-        return names * (2 * Limits.nameBytesMax + 16) + hiddenViews.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
+        return names * (2 * Limits.nameBytesMax + 64) + contents.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
     /// Whether a node may have shown `record` to viewers for whom this has an older hidden view, or a different one of the same version.
@@ -89,30 +95,39 @@ public struct Privacy: Hashable, Sendable {
     /// before the record was written: its version then stands for another content.
     public func isUnknown(to record: Record) -> Bool {
         if let known = record.privacy, known.writtenAt == writtenAt {
-            return known.version < version && version <= record.version && known.hiddenViews != hiddenViews
+            return known.version < version && version <= record.version
+                && (known.contents, known.named, known.others) != (contents, named, others)
         }
         guard record.privacy?.writtenAt ?? .zero < writtenAt else { return false }
-        return receivedViews.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
+        return views.contains { view in
+            guard !view.isOfReturn else { return false }
+            return view.version < record.version || (view.version == record.version && !hiddenView(view).looksLike(record))
+        }
     }
 
-    /// The hidden views that viewers receive now.
-    private var receivedViews: [Record] {
-        let excluding = (named.map(\.view) + [others]).compactMap(\.self).filter { !$0.isOfReturn }
-        return Set(excluding.map(\.hiddenView)).sorted().map { hiddenViews[$0] }
+    private var views: [View] { (named.map(\.view) + [others]).compactMap(\.self) }
+
+    /// The hidden views, each as a whole record. For tests and simulations.
+    public var hiddenViews: [Record] { Set(views).map(hiddenView).sorted { $0.version < $1.version } }
+
+    private func hiddenView(_ view: View) -> Record {
+        var record = contents[view.content]
+        (record.version, record.times) = (view.version, view.times)
+        return record
     }
 
     // MARK: Showing
 
     /// The hidden view of a viewer; nil if the viewer may see the user.
     public func hiddenView(for viewer: UserID) -> Record? {
-        visibility.lets(viewer) ? nil : namedView(of: viewer).map { hiddenViews[$0.hiddenView] }
+        visibility.lets(viewer) ? nil : namedView(of: viewer).map(hiddenView)
     }
 
     /// The user's record as a viewer may see it.
     fileprivate func shown(_ record: Record, to viewer: UserID) -> Record {
         guard let view = namedView(of: viewer) else { return record }
-        guard visibility.lets(viewer) else { return hiddenViews[view.hiddenView] }
-        return view.isOfReturn ? record.returned(after: hiddenViews[view.hiddenView], at: view.admittedAt) : record
+        guard visibility.lets(viewer) else { return hiddenView(view) }
+        return view.isOfReturn ? record.returned(after: hiddenView(view), at: view.admittedAt) : record
     }
 
     private func namedView(of viewer: UserID) -> View? {
@@ -142,8 +157,8 @@ public struct Privacy: Hashable, Sendable {
         to new: Visibility, writtenAt: Version, hiddenView: Record, at time: Version, wall: Milliseconds? = nil
     ) -> Privacy {
         var next = Privacy(visibility: new, writtenAt: writtenAt, version: time)
-        next.hiddenViews = hiddenViews
-        let change = Change(hiddenView: hiddenView, wall: wall ?? time.milliseconds)
+        next.contents = contents
+        let change = Change(hiddenView: hiddenView, time: time, wall: wall ?? time.milliseconds)
         let othersView = visibility.letsOthers && others?.isOfReturn == false ? nil : others
         next.others = next.view(after: othersView, from: visibility.letsOthers, to: new.letsOthers, change)
         let isByFriends = new.isSameChoice(as: visibility) && new.blocked == visibility.blocked
@@ -156,34 +171,44 @@ public struct Privacy: Hashable, Sendable {
             let common = isAdmitted && next.others?.isOfReturn == false ? nil : next.others
             if view != common { next.named.append(Named(user: user, view: view)) }
         }
-        if next.named.count > Self.namedMax, !new.letsOthers {
-            (next.named, next.others) = ([], View(hiddenView: next.index(of: hiddenView)))
-        }
-        next.dropUnusedViews()
+        next.dropNames()
+        next.dropUnusedContents()
         return next
     }
 
     private struct Change {
         let hiddenView: Record
+        let time: Version
         let wall: Milliseconds
     }
 
-    /// The view of a viewer after a change. The hidden views are those before it, and new ones are added.
+    /// The view of a viewer after a change. The contents are those before it, and new ones are added.
     private mutating func view(after view: View?, from wasAdmitted: Bool, to isAdmitted: Bool, _ change: Change) -> View? {
         switch (wasAdmitted, isAdmitted) {
         case (false, false), (true, true): return view
-        case (false, true): return view.map { View(hiddenView: $0.hiddenView, admittedAt: change.wall) }
+        case (false, true):
+            var view = view
+            view?.admittedAt = change.wall
+            return view
         case (true, false):
-            let hiddenView = view.map { change.hiddenView.returned(after: hiddenViews[$0.hiddenView], at: $0.admittedAt) }
-            return View(hiddenView: index(of: hiddenView ?? change.hiddenView))
+            let returned = view.map { change.hiddenView.returned(after: hiddenView($0), at: $0.admittedAt) }
+            return self.view(of: returned ?? change.hiddenView, change)
         }
     }
 
-    /// The index of a hidden view, which is added if it is new.
-    private mutating func index(of hiddenView: Record) -> Int {
-        if let index = hiddenViews.firstIndex(of: hiddenView) { return index }
-        hiddenViews.append(hiddenView)
-        return hiddenViews.count - 1
+    /// The view of a viewer who is excluded now, and is to receive `hiddenView`.
+    private mutating func view(of hiddenView: Record, _ change: Change) -> View {
+        var (content, view) = (hiddenView.content, View(content: 0, version: hiddenView.version, times: hiddenView.times))
+        if !content.isBare, !contents.contains(content), contents.count(where: { !$0.isBare }) >= Self.contentsMax {
+            // The user looks as if the text was cleared, and the event had ended, at this time.
+            view.version = change.time
+            view.times.lastUpdateTime = max(change.wall, view.times.lastUpdateTime + 1)
+            if !content.customStatus.isEmpty { view.times.lastCustomStatusUpdateTime = change.wall }
+            (content.customStatus, content.customStatusExpiresAt, content.events) = ("", 0, PublishedEvents())
+        }
+        view.content = contents.firstIndex(of: content) ?? contents.endIndex
+        if view.content == contents.endIndex { contents.append(content) }
+        return view
     }
 
     /// The same with the friends whom the visibility has been published with. They change no view, and no version.
@@ -197,23 +222,27 @@ public struct Privacy: Hashable, Sendable {
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        (hiddenViews, named, others) = ([], [], nil)
+        (contents, named, others) = ([], [], nil)
     }
 
-    /// Drops hidden views without a viewer, and the oldest beyond ``hiddenViewsMax``.
+    /// Drops the names beyond ``namedMax``: first those without a hidden view, then those of the viewers who were excluded first.
     ///
-    /// The view of all others stays. Otherwise strangers would be shown a change, because a user has excluded some friends.
-    private mutating func dropUnusedViews() {
-        var used = Set(named.compactMap { $0.view?.hiddenView })
-        if let others { used.insert(others.hiddenView) }
-        var kept = used.sorted()
-        let dropped = kept.filter { $0 != others?.hiddenView }.prefix(max(kept.count - Self.hiddenViewsMax, 0))
-        kept.removeAll { dropped.contains($0) }
-        // The oldest view that stays replaces the dropped ones.
-        let position = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
+    /// A viewer without a name is shown the view of all others. If all others may see the user, excluded viewers keep their names.
+    private mutating func dropNames() {
+        let countMax = Self.namedMax
+        guard named.count > countMax else { return }
+        named.removeAll { $0.view?.isOfReturn ?? true }
+        guard named.count > countMax, !visibility.letsOthers else { return }
+        let versions = named.compactMap(\.view?.version).sorted(by: >)
+        named.removeAll { $0.view.map { $0.version <= versions[countMax] } ?? true }
+    }
+
+    private mutating func dropUnusedContents() {
+        let kept = Set(views.map(\.content)).sorted()
+        let position = { (index: Int) in kept.firstIndex(of: index) ?? 0 }
         for index in named.indices { named[index].view?.move(by: position) }
         others?.move(by: position)
-        hiddenViews = kept.map { hiddenViews[$0] }
+        contents = kept.map { contents[$0] }
     }
 
     /// Ends the views of viewers who may see the user again, because the status has changed for all at `time`.
@@ -224,7 +253,7 @@ public struct Privacy: Hashable, Sendable {
         if endsOthers { others = nil }
         named.removeAll { isOver($0.view) || ($0.view == nil && others == nil) }
         self.version = version
-        dropUnusedViews()
+        dropUnusedContents()
     }
 
     /// The viewers who may receive an older record than from `old`: those who have, or had, a view of their own, and those whom only one
@@ -236,30 +265,102 @@ public struct Privacy: Hashable, Sendable {
     /// The version that viewers without a name receive; nil for that of the record.
     fileprivate var versionForOthers: Version? {
         guard let others, !visibility.letsOthers else { return nil }
-        return hiddenViews[others.hiddenView].version
+        return others.version
     }
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
-        hiddenViews.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
+        contents.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
     }
 
     /// Removes from hidden views what has ended at `wall`.
     public mutating func expire(at wall: Milliseconds, version: Version) {
         guard let nextExpiry, nextExpiry <= wall else { return }
         self.version = version
-        for index in hiddenViews.indices { hiddenViews[index].expire(at: wall, version: version) }
+        let before = self
+        modifyViews { view in
+            var hiddenView = before.hiddenView(view)
+            hiddenView.expire(at: wall, version: version)
+            (view.version, view.times) = (hiddenView.version, hiddenView.times)
+        }
+        for index in contents.indices {
+            contents[index].expire(at: wall, version: version)
+            contents[index] = contents[index].content
+        }
     }
 
     /// Raises the version of all hidden views to at least `version`, because a viewer may have received a newer one before.
     public mutating func raise(to version: Version) {
         self.version = version
-        for index in hiddenViews.indices { hiddenViews[index].version = max(hiddenViews[index].version, version) }
+        modifyViews { $0.version = max($0.version, version) }
+    }
+
+    private mutating func modifyViews(_ body: (inout View) -> Void) {
+        for index in named.indices {
+            if var view = named[index].view {
+                body(&view)
+                named[index].view = view
+            }
+        }
+        if var view = others {
+            body(&view)
+            others = view
+        }
+    }
+
+    /// Whether a view has an older version.
+    fileprivate func hasView(before version: Version) -> Bool {
+        (others?.version ?? version) < version || named.contains { ($0.view?.version ?? version) < version }
     }
 }
 
+/// The times of a record that a viewer sees.
+public struct RecordTimes: Hashable, Sendable {
+    public var lastUpdateTime: Milliseconds
+    public var lastOnlineStatusUpdateTime: Milliseconds
+    public var lastCustomStatusUpdateTime: Milliseconds
+    public var lastSeenTime: Milliseconds
+
+    public init(
+        lastUpdateTime: Milliseconds = 0, lastOnlineStatusUpdateTime: Milliseconds = 0, lastCustomStatusUpdateTime: Milliseconds = 0,
+        lastSeenTime: Milliseconds = 0
+    ) {
+        self.lastUpdateTime = lastUpdateTime
+        self.lastOnlineStatusUpdateTime = lastOnlineStatusUpdateTime
+        self.lastCustomStatusUpdateTime = lastCustomStatusUpdateTime
+        self.lastSeenTime = lastSeenTime
+    }
+}
+
+extension Record {
+    /// The times that a viewer sees.
+    public var times: RecordTimes {
+        get {
+            RecordTimes(
+                lastUpdateTime: lastUpdateTime, lastOnlineStatusUpdateTime: lastOnlineStatusUpdateTime,
+                lastCustomStatusUpdateTime: lastCustomStatusUpdateTime, lastSeenTime: lastSeenTime)
+        }
+        set {
+            (lastUpdateTime, lastOnlineStatusUpdateTime) = (newValue.lastUpdateTime, newValue.lastOnlineStatusUpdateTime)
+            (lastCustomStatusUpdateTime, lastSeenTime) = (newValue.lastCustomStatusUpdateTime, newValue.lastSeenTime)
+        }
+    }
+
+    /// The record without version and times.
+    public var content: Record {
+        var content = self
+        (content.version, content.customStatusVersion) = (.zero, .zero)
+        if !hasEvents { content.events = PublishedEvents() }
+        content.times = RecordTimes()
+        return content
+    }
+
+    /// Whether the record has neither a custom status nor an event.
+    fileprivate var isBare: Bool { customStatus.isEmpty && !hasEvents }
+}
+
 extension Privacy.View {
-    fileprivate mutating func move(by position: (Int) -> Int) { hiddenView = position(hiddenView) }
+    fileprivate mutating func move(by position: (Int) -> Int) { content = position(content) }
 }
 
 extension Record {
@@ -291,7 +392,7 @@ extension Record {
 
     /// Whether a viewer would receive an older version than from `old`.
     public func isBehind(_ old: Record) -> Bool {
-        guard let privacy, privacy != old.privacy, privacy.hiddenViews.contains(where: { $0.version < old.version }) else { return false }
+        guard let privacy, privacy != old.privacy, privacy.hasView(before: old.version) else { return false }
         if privacy.versionForOthers ?? version < old.privacy?.versionForOthers ?? old.version { return true }
         // A node that does not know the friends shows the user to nobody. The next owner raises all hidden views.
         guard privacy.visibility.mode != .friends || privacy.visibility.friends != nil else { return false }
