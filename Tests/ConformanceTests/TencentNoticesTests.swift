@@ -14,9 +14,43 @@ extension ConformanceTests {
 
         /// Waits until a session has these events of the chain after its login, and no other.
         private func expect(_ names: [String], in session: Session) async throws {
-            try await session.until("the events \(names)") { events in
-                events.map(\.name).filter { $0.hasPrefix("onFriend") || $0.hasPrefix("onBlack") } == names
+            try await session.until("the events \(names)") { Self.chained($0).map(\.name) == ["onRelationshipState"] + names }
+        }
+
+        /// The events of the chain. The first names the sequences at the login.
+        private static func chained(_ events: [Session.Event]) -> [Session.Event] {
+            events.filter { $0.name.hasPrefix("onFriend") || $0.name.hasPrefix("onBlack") || $0.name == "onRelationshipState" }
+        }
+
+        /// The sequences of a user's friends and requests.
+        private func sequences(of user: String, in app: App, node: Int) async throws -> [String?] {
+            let requests = try await app.call("getPendencyList", #"{"type":3}"#, as: user, node: node)
+            return [try await app.call("getFriendList", "{}", as: user, node: node)["seq"].text, requests["seq"].text]
+        }
+
+        @Test("P29 P39 P40 Neither a block nor a place in the list of another user alone moves an event or a sequence of that user")
+        func unseen() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let ben = try await app.login("ben", node: 2)
+            _ = try await app.call("addFriend", #"{"userID":"cid"}"#, as: "ben", node: 0)
+            try await expect(["onFriendListAdded"], in: ben)
+            let before = try await sequences(of: "ben", in: app, node: 0)
+            let calls = [
+                ("addFriend", #"{"userID":"ben","addType":"single"}"#), ("deleteFriends", #"{"userIDs":["ben"],"delType":2}"#),
+                ("addBlackList", #"{"userIDs":["ben"]}"#), ("deleteBlackList", #"{"userIDs":["ben"]}"#),
+                ("addBlackList", #"{"userIDs":["ben"]}"#),
+            ]
+            for (number, call) in calls.enumerated() {
+                let answer = try await app.call(call.0, call.1, node: number % 3)
+                #expect((code(answer) ?? codes(answer).first ?? nil) == 0, "\(call.0): \(answer.json)")
+                for node in 0..<3 { #expect(try await sequences(of: "ben", in: app, node: node) == before, "after \(call.0)") }
             }
+            let changes = try await app.call("getFriendList", #"{"seq":"\#(before[0] ?? "")"}"#, as: "ben", node: 1)
+            #expect(changes["deleted"].elements == [] && changes["friendList"].elements == [] && changes.json["isFull"] == .bool(false))
+            // The next change of the own list is the next event, and follows the sequence from before.
+            _ = try await app.call("addFriend", #"{"userID":"dan"}"#, as: "ben", node: 1)
+            try await expect(["onFriendListAdded", "onFriendListAdded"], in: ben)
+            #expect(Self.chained(ben.events).last?.json["fromSeq"]?.text == before[0])
         }
 
         @Test("P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other")

@@ -42,8 +42,8 @@ import Testing
         return Array(cluster.clients[client].events.filter { names.contains($0.name) }.dropFirst()).map { ($0.name, $0.data) }
     }
 
-    /// The names of these events, without those that name the newest sequences alone.
-    private func names(_ client: Int) -> [String] { told(client).map(\.name).filter { $0 != "onRelationshipState" } }
+    /// The names of these events.
+    private func names(_ client: Int) -> [String] { told(client).map(\.name) }
 
     private func state(of name: String) -> RelationshipState {
         cluster.processes[cluster.ownerIndex(of: name)].node.machines.owner.relationship(of: user(name))
@@ -98,6 +98,46 @@ import Testing
         decide(.delete([user(ann)], isTwoWay: false), by: ben)
         #expect(names(benPhone).last == "onFriendListDeleted" && names(phone) == ["onFriendListAdded"])
         #expect(told(benPhone).last?.data["userIDs"]?.elements == [.string(ann)])
+    }
+
+    @Test("A user learns neither of a block nor of a place in the list of another user alone: no event, no sequence, no deletion")
+    mutating func unseen() throws {
+        let before = state(of: ben)
+        let versions = cluster.processes.indices.map { cluster.processes[$0].node.owner.relationship(of: user(ben)) }
+        add(ben, by: ann, isTwoWay: false)
+        decide(.delete([user(ben)], isTwoWay: true), by: ann)
+        decide(.setBlocked([user(ben)], true), by: ann)
+        decide(.setBlocked([user(ben)], false), by: ann)
+        decide(.setBlocked([user(ben)], true), by: ann)
+        #expect(names(benPhone) == [])
+        #expect(cluster.processes.indices.map { cluster.processes[$0].node.owner.relationship(of: user(ben)) } == versions)
+        #expect(state(of: ben) == before)
+        // A client that holds the list from before this friend is told of that friend alone.
+        let cid = cluster.user(ownedBy: 2)
+        add(cid, by: ben)
+        let first = try #require(told(benPhone).first)
+        #expect(first.name == "onFriendListAdded" && first.data["fromSeq"]?.textValue == before.sequence(of: .friends))
+        let tablet = cluster.login(ben, on: 0, platform: "tablet")
+        cluster.advance(.milliseconds(100))
+        #expect(told(tablet).isEmpty)
+    }
+
+    @Test("A former friend who is blocked is told of the end of the friendship, and later of nothing") mutating func formerFriend() throws {
+        add(ben, by: ann)
+        let sequence = state(of: ben).sequence(of: .friends)
+        decide(.delete([user(ben)], isTwoWay: true), by: ann)
+        let deleted = state(of: ben)
+        decide(.setBlocked([user(ben)], true), by: ann)
+        #expect(names(benPhone) == ["onFriendListAdded", "onFriendListDeleted"])
+        #expect(state(of: ben) == deleted)
+        // The tombstone of the friendship is gone. A client that has the friend reads the whole list.
+        guard case .listed(let json) = cluster.call(.getFriendList(FriendQuery(since: sequence)), by: ben, on: 2) else {
+            Issue.record("no list")
+            return
+        }
+        let answer = try JSONReader.read(json)
+        #expect(answer["isFull"] == .bool(true) && answer["friendList"]?.elements == [])
+        #expect(answer["seq"]?.textValue == deleted.sequence(of: .friends))
     }
 
     @Test("Both sides are told of a request, and of its end (P41, P42)", arguments: [true, false]) mutating func request(isAccepted: Bool) {

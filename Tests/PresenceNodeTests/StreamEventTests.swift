@@ -46,13 +46,15 @@ import Testing
         }
         for (time, fact) in facts.enumerated() {
             let version = Version(milliseconds: Milliseconds(time + 1), counter: 0, node: 1)
-            note(ChainRules.Change(kind: type(of: fact.fact).kind, key: fact.key, fact: fact.fact).row(of: ann, version: version))
+            note(
+                ChainRules.Change(kind: type(of: fact.fact).kind, key: fact.key, fact: fact.fact).row(
+                    of: ann, version: version, insteadOf: nil))
         }
         let groups = FriendGroups(lists[.friendGroup]!, of: ann)
         let groupsChanged = RelationshipNotice(.groupsChanged, RelationshipState(), data: groups.json(of: lists[.friend]!, of: ann))
         for kind in [Row.Kind.friend, .pendencyIn, .blocked] {
             let version = Version(milliseconds: 20, counter: 0, node: 1)
-            note(ChainRules.Change.remove(kind, "bob").row(of: ann, version: version))
+            note(ChainRules.Change.remove(kind, "bob").row(of: ann, version: version, insteadOf: nil))
         }
         return news.notices(groups: groups) + [groupsChanged, RelationshipNotice(.state, RelationshipState())]
     }

@@ -197,6 +197,15 @@ extension Row {
     /// The key of a tombstone that marks a list: an older row was written since. A client that holds an earlier sequence would miss that
     /// row among the changes, and reads the whole list.
     static let lateMark = ""
+
+    /// The expiry of a tombstone that has removed nothing.
+    ///
+    /// It keeps a late addition away. Clients are told nothing of it: otherwise a user would learn of a block, or of a friend in the list
+    /// of another user alone.
+    static let removedNothing: Milliseconds = 0
+
+    /// Whether the row is a tombstone that has removed nothing.
+    var isUnseen: Bool { value == nil && expiresAt == Self.removedNothing && kind.hasSequence }
 }
 
 extension Row.Kind {

@@ -53,7 +53,7 @@ extension Row {
     }
 
     private func checkKeyAndExpiry() throws(RowError) {
-        if let expiresAt {
+        if let expiresAt, !isUnseen {
             guard kind == .profileSubscription, Limits.times.contains(expiresAt) else { throw RowError(self, "expires at \(expiresAt)") }
         }
         switch kind {

@@ -43,6 +43,7 @@ struct ReceivedRows {
             if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {
                 lists.append(LateRows(user: user, kind: row.kind, version: owner.users[user].list(row.kind).version))
             }
+            let held = row.isUnseen ? owner.users[user].list(row.kind).entry(for: row.key) : nil
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
@@ -53,7 +54,7 @@ struct ReceivedRows {
                     try owner.merge(listed: row, of: user, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
-            if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row) }
+            if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row, insteadOf: held) }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
@@ -73,16 +74,28 @@ struct ReceivedRows {
         private(set) var rows: [Row] = []
         /// Whether a row of the list was newer than the one here.
         private(set) var isWritten = false
+        /// The version that a mark needs; nil for one that is newer than the list was.
+        private(set) var markedAt: Version? = .zero
 
-        mutating func take(_ row: Row) {
+        /// - Parameter held: the row here that a tombstone which has removed nothing elsewhere has replaced.
+        mutating func take(_ row: Row, insteadOf held: RowList.Entry?) {
             isWritten = true
-            if row.version <= version { rows.append(row) }
+            if row.isUnseen {
+                guard let held, !held.isUnseen else { return }
+                rows.append(row)
+                markedAt = held.isRemoved ? markedAt.map { max($0, held.version) } : nil
+            } else if row.version <= version, row.key != Row.lateMark {
+                rows.append(row)
+                markedAt = nil
+            }
         }
 
         /// Marks the list, unless its sender did. A replica sends the owner the rows and the mark, because the owner may lack them.
         func mark(in owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-            if let mark = owner.users[user].list(kind).entry(for: Row.lateMark), mark.version > version { return }
-            let mark = owner.markLate(kind, of: user, at: now, into: &outbox)
+            let marks = ListMarks(user: user, kind: kind)
+            let marked = marks.version(in: owner)
+            if marked > version || markedAt.map({ marked >= $0 }) ?? false { return }
+            let mark = marks.mark(&owner, version: markedAt, at: now, into: &outbox)
             if owner.users[user].isReplica { outbox.rowsForOwners += rows + [mark] }
         }
     }

@@ -158,6 +158,24 @@ import Testing
         #expect(list.page(after: nil, limit: 10).map(\.key) == ["ann", "bob", "carl", "dora"])
     }
 
+    @Test("A tombstone that has removed nothing moves no sequence, is no change, and expires like others")
+    mutating func unseenTombstones() {
+        var unseen = row("bob", at: 5, nil)
+        unseen.expiresAt = Row.removedNothing
+        merge(row("ann", at: 1), row("dora", at: 2, nil), unseen)
+        #expect(list.sequence == version(2).text && list.brokenInvariant() == nil)
+        #expect(list.changes(since: version(1).text, at: 10) == .rows([row("dora", at: 2, nil)]))
+        #expect(list.changes(since: version(2).text, at: 10) == .rows([]))
+        #expect(!list.mayBePassed(version(4)))
+        // It keeps a late addition away, and a later one is seen.
+        merge(row("bob", at: 4))
+        #expect(!list.contains("bob"))
+        #expect(list.expireTombstones(at: 5 + Self.horizon) == [unseen] && list.sequence == version(2).text)
+        #expect(list.brokenInvariant() == nil)
+        merge(row("bob", at: 7))
+        #expect(list.contains("bob") && list.sequence == version(7).text)
+    }
+
     // MARK: Pages
 
     @Test("Pages by key have each live row once, also if the cursor's row is gone") mutating func pagesByKey() {

@@ -513,10 +513,11 @@ extension Owner {
                 outbox.rows.append(Row(held, of: id, change.kind))
                 continue
             }
-            let row = change.row(of: id, version: Version(stamp: version.stamp, node: change.fact == nil ? 0 : clock.node))
-            let mayBeLate = change.kind.hasSequence && !begun.contains(change.kind)
+            let row = change.row(
+                of: id, version: Version(stamp: version.stamp, node: change.fact == nil ? 0 : clock.node), insteadOf: held)
+            let mayBeLate = change.kind.hasSequence && !row.isUnseen && !begun.contains(change.kind)
             let isLate = mayBeLate && users[user].list(change.kind).mayBePassed(row.version)
-            begun.append(change.kind)
+            if !row.isUnseen { begun.append(change.kind) }
             let old = news == nil ? RelationshipState() : users[user].relationship
             let learnedAt = FriendFollows.lateness(of: row, by: self, at: now)
             users.modifyLists(user) { lists in
@@ -524,7 +525,8 @@ extension Owner {
                 if let learnedAt { lists.learn(.friend, at: learnedAt) }
             }
             outbox.rows.append(row)
-            if isLate { markLate(change.kind, of: user, at: now, into: &outbox) }
+            if isLate { ListMarks(user: user, kind: change.kind).mark(&self, at: now, into: &outbox) }
+            if row.isUnseen, let held { ListMarks(user: user, kind: change.kind).keepRemoval(held, of: &self, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
         }
         FriendFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)

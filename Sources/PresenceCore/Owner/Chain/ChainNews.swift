@@ -40,9 +40,9 @@ struct ChainNews {
     private static func event(of row: Row, wasThere: Bool) -> RelationshipNotice.Event? {
         let isThere = row.value != nil
         switch row.kind {
-        case .friend: return isThere ? (wasThere ? .friendsChanged : .friendsAdded) : (wasThere ? .friendsDeleted : .state)
-        // A removal that finds nothing moves the sequence all the same.
-        case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : .state)
+        // A removal that finds nothing moves no sequence.
+        case .friend: return isThere ? (wasThere ? .friendsChanged : .friendsAdded) : (wasThere ? .friendsDeleted : nil)
+        case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : nil)
         case .pendencyRead: return isThere ? .requestsRead : nil
         case .blocked: return isThere == wasThere ? nil : (isThere ? .blockedAdded : .blockedDeleted)
         case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog: return nil

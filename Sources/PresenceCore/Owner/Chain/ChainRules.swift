@@ -19,9 +19,12 @@ struct ChainRules {
         /// A removal that finds nothing is written as well. It is newer than an addition that arrives late.
         static func remove(_ kind: Row.Kind, _ key: String) -> Change { Change(kind: kind, key: key, fact: nil) }
 
-        func row(of user: UserID, version: Version) -> Row {
-            fact.map { Row($0, of: user, key: key, version: version, expiresAt: expiresAt) }
-                ?? Row(user: user, kind: kind, key: key, version: version, value: nil)
+        /// - Parameter held: the row before; nil for none. A tombstone says whether it has removed nothing.
+        func row(of user: UserID, version: Version, insteadOf held: RowList.Entry?) -> Row {
+            if let fact { return Row(fact, of: user, key: key, version: version, expiresAt: expiresAt) }
+            let hasRemoved = held?.isRemoved == false || !kind.hasSequence
+            let expiry = hasRemoved ? nil : Row.removedNothing
+            return Row(user: user, kind: kind, key: key, version: version, value: nil, expiresAt: expiry)
         }
     }
 

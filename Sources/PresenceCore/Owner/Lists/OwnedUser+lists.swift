@@ -67,14 +67,6 @@ extension Owner {
         return true
     }
 
-    /// Marks a list to which a row was added that clients may have passed (``Row/lateMark``).
-    @discardableResult mutating func markLate(_ kind: Row.Kind, of user: Index, at now: Now, into outbox: inout Outbox) -> Row {
-        let mark = Row(user: users.user(at: user), kind: kind, key: Row.lateMark, version: clock.next(at: now.wall), value: nil)
-        users.modifyLists(user) { _ = $0.merge(mark) }
-        outbox.rows.append(mark)
-        return mark
-    }
-
     /// Removes the expired tombstones of a user's lists from memory and from disk.
     mutating func expireListTombstones(of user: Index, at now: Now, into outbox: inout Outbox) {
         guard !users[user].lists.isEmpty else { return }

@@ -65,6 +65,15 @@ struct RowBytes {
 
     func isRemoved(at index: Int) -> Bool { withRow(at: index) { $0[Header.flagsOffset] & Header.hasValue == 0 } }
 
+    /// Whether the row is a tombstone that has removed nothing (``Row/removedNothing``).
+    func isUnseen(at index: Int) -> Bool {
+        withRow(at: index) { row in
+            guard row[Header.flagsOffset] == Header.hasExpiry else { return false }
+            let keyEnd = Header.bytesCount + Int(row[Header.keyCountOffset])
+            return row.loadUnaligned(fromByteOffset: keyEnd, as: Milliseconds.self) == Row.removedNothing
+        }
+    }
+
     func entry(at index: Int) -> RowList.Entry {
         withRow(at: index) { row in
             let flags = row[Header.flagsOffset]

@@ -17,6 +17,9 @@ struct RowList {
 
         /// Whether the row is a tombstone.
         var isRemoved: Bool { value == nil }
+
+        /// Whether the row is a tombstone that has removed nothing. Clients are told nothing of it (``Row/removedNothing``).
+        var isUnseen: Bool { value == nil && expiresAt == Row.removedNothing }
     }
 
     /// The answer to a client that holds the list of an earlier sequence.
@@ -31,7 +34,9 @@ struct RowList {
     static let tombstonesMax = 4_096
 
     private var rows = RowBytes()
-    /// The version of the newest change, removals included; ``PresenceWire/Version/zero`` for none.
+    /// The version of the newest change that clients see, removals included; ``PresenceWire/Version/zero`` for none.
+    ///
+    /// A tombstone that has removed nothing does not move it, however new it is.
     private(set) var version = Version.zero
     /// The number of rows that are not tombstones.
     private(set) var liveCount = 0
@@ -151,7 +156,7 @@ struct RowList {
         guard since.milliseconds + CoreSettings.tombstoneHorizon > wall + margin else { return .full }
         if let mark = entry(for: Row.lateMark), mark.isRemoved, mark.version > since { return .full }
         if count >= Self.tombstonesMax, since < tombstoneOrder.first?.version ?? version { return .full }
-        return .rows(order { version, _ in version > since }.map { rows.entry(at: $0.index) })
+        return .rows(order { version, _ in version > since }.filter { !rows.isUnseen(at: $0.index) }.map { rows.entry(at: $0.index) })
     }
 
     /// Whether a client may have passed this version, so that it would miss a row with it. The owner then marks the list.
@@ -178,7 +183,7 @@ struct RowList {
         }
         hash ^= rows.hash(at: index)
         noteExpiry(with: entry)
-        version = max(version, entry.version)
+        if !entry.isUnseen { version = max(version, entry.version) }
         return true
     }
 
@@ -189,7 +194,7 @@ struct RowList {
 
     private mutating func noteExpiry(with entry: Entry) {
         // A tombstone that stayed because it was the newest change may expire now.
-        if entry.version > version, expiresNext == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
+        if entry.version > version, !entry.isUnseen, expiresNext == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
             expiresNext = Self.end(of: version)
         }
         if entry.isRemoved { expiresNext = min(expiresNext, Self.end(of: entry.version)) }
@@ -200,11 +205,14 @@ struct RowList {
     ///
     /// A tombstone that is the newest change of the list stays, because the sequence is its version.
     mutating func expireTombstones(at wall: Milliseconds) -> [Entry] {
-        let tombstones = tombstoneOrder
+        var tombstones = tombstoneOrder
+        let excess = tombstones.count - Self.tombstonesMax
+        if let newest = tombstones.lastIndex(where: { $0.version == version && !rows.isUnseen(at: $0.index) }) {
+            tombstones.remove(at: newest)
+        }
         let dueCount = tombstones.prefix { Self.end(of: $0.version) <= wall }.count
-        let staysCount = tombstones.last?.version == version ? 1 : 0
-        let count = min(max(dueCount, tombstones.count - Self.tombstonesMax), tombstones.count - staysCount)
-        expiresNext = tombstones.dropFirst(count).dropLast(staysCount).first.map { Self.end(of: $0.version) } ?? .max
+        let count = min(max(dueCount, excess), tombstones.count)
+        expiresNext = tombstones.dropFirst(count).first.map { Self.end(of: $0.version) } ?? .max
         guard count > 0 else { return [] }
         let expired = tombstones.prefix(count).map(\.index).sorted()
         let entries = expired.map { rows.entry(at: $0) }
@@ -229,9 +237,9 @@ struct RowList {
         let hash = (0..<rows.count).reduce(UInt64(0)) { $0 ^ rows.hash(at: $1) }
         guard endsNext <= firstEnd else { return "the first row ends at \(firstEnd), before \(endsNext)" }
         guard self.hash == hash else { return "the hash of the list is \(self.hash), not \(hash)" }
-        guard entries.allSatisfy({ $0.version <= version }) else { return "the list is older than a row: \(version)" }
+        guard entries.allSatisfy({ $0.isUnseen || $0.version <= version }) else { return "the list is older than a row: \(version)" }
         // The newest change of the list stays, even if it is a tombstone.
-        let ends = entries.filter { $0.isRemoved && $0.version < version }.map { Self.end(of: $0.version) }.min() ?? .max
+        let ends = entries.filter { $0.isRemoved && ($0.isUnseen || $0.version < version) }.map { Self.end(of: $0.version) }.min() ?? .max
         return expiresNext <= ends ? nil : "the list expires at \(expiresNext), after \(ends)"
     }
 }
