@@ -1,4 +1,5 @@
 import NodeFixture
+import PresenceClient
 import Testing
 
 extension ConformanceTests {
@@ -53,6 +54,35 @@ extension ConformanceTests {
             let sequence = try await requests(of: "ann", in: app)["seq"].text ?? ""
             let same = try await requests(of: "ann", in: app, #"{"type":3,"seq":"\#(sequence)"}"#, node: 0)
             #expect(users(same) == [] && same["seq"].text == sequence && same["unreadCnt"].number == 5)
+        }
+
+        @Test("P33 P36 The clients of both devices show a group's new name with its friends, and no group after its end")
+        func mirrors() async throws {
+            let app = try await App("tencent", settings)
+            let devices = try [0, 1].map { node in
+                var configuration = app.configuration(of: "ann", nodes: [node])
+                configuration.keepsRelationships = true
+                return try PresenceClient(configuration)
+            }
+            for device in devices { try await device.login() }
+            #expect(try await devices[0].friendship.addFriend("ben").resultCode == 0)
+            try await devices[0].friendship.createFriendGroup(["work"], userIDs: ["ben"])
+            func expect(_ groups: [String]) async throws {
+                for device in devices {
+                    try await app.cluster.until("a device shows the groups \(groups)") {
+                        let lists = device.friendship.relationships
+                        return lists.friends.map(\.groups) == [groups] && lists.groups.map(\.name) == groups
+                    }
+                }
+            }
+            try await expect(["work"])
+            let sequence = try await app.call("getFriendList", "{}", node: 2)["seq"].text
+            try await devices[0].friendship.renameFriendGroup("work", to: "office")
+            try await expect(["office"])
+            for node in 0..<3 { #expect(try await app.call("getFriendList", "{}", node: node)["seq"].text != sequence) }
+            try await devices[1].friendship.deleteFriendGroup(["office"])
+            try await expect([])
+            for device in devices { try await device.logout() }
         }
 
         @Test("P27 P28 Requests are removed from the own list alone, and are read up to a time") func deletingAndReading() async throws {

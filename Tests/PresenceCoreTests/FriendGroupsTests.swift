@@ -75,6 +75,20 @@ import Testing
         #expect(try groups() == ["work": []])
     }
 
+    @Test("A group without friends moves no sequence of friends, whatever its name, and a deleted one with friends does (P33)")
+    mutating func sequenceOfFriends() throws {
+        perform(.createGroups(["empty", "full"], users: []))
+        perform(.addToGroup("full", [user(friends[0])]))
+        let sequence = try friendList()["seq"]
+        perform(.renameGroup("empty", to: "still empty"))
+        perform(.deleteGroups(["still empty"]))
+        #expect(try friendList()["seq"] == sequence)
+        perform(.deleteGroups(["full"]))
+        let changed = try friendList(FriendQuery(since: sequence?.textValue))
+        #expect(changed["seq"] != sequence && changed["isFull"] == .bool(true))
+        #expect(changed["friendList"]?.elements.allSatisfy { $0["groups"]?.elements == [] } == true)
+    }
+
     @Test("Names are compared byte by byte") mutating func unicode() throws {
         let (composed, decomposed) = ("Caf\u{E9}", "Cafe\u{301}")
         #expect(perform(.createGroups([composed, decomposed], users: []))?.code == .done)
@@ -107,14 +121,20 @@ import Testing
         }
     }
 
-    @Test("A new name changes the group alone (P36)") mutating func renaming() throws {
+    @Test("A new name of a group moves the sequence of its friends, and a client reads the new name (P36)") mutating func renaming() throws
+    {
         perform(.createGroups(["work", "chess"], users: [user(friends[0])]))
         let sequence = try friendList()["seq"]
         #expect(perform(.renameGroup("work", to: "office"))?.code == .done)
         #expect(perform(.renameGroup("office", to: "office"))?.code == .done)
         #expect(try groups() == ["office": [friends[0]], "chess": [friends[0]]])
         #expect(try friend(friends[0])?["groups"]?.elements.map(\.textValue) == ["office", "chess"])
-        #expect(try friendList()["seq"] == sequence)
+        let changed = try friendList(FriendQuery(since: sequence?.textValue))
+        #expect(changed["seq"] != sequence && changed["isFull"] == .bool(true))
+        #expect(
+            changed["friendList"]?.elements.first { $0["userID"]?.textValue == friends[0] }?["groups"]?.elements.map(\.textValue) == [
+                "office", "chess",
+            ])
         for (old, new) in [("work", "x"), ("office", "chess"), ("work", "chess")] {
             #expect(perform(.renameGroup(old, to: new))?.code == .wrongGroup)
         }

@@ -204,6 +204,8 @@ test("Friends, requests, blocklist and groups of the client equal the node's aft
   await until("bob is a friend", () => ann.relationships.friends[0]?.remark === "b");
   await ann.createFriendGroup(["work"], { userIDs: [bobID] });
   await until("the group exists", () => ann.relationships.groups[0]?.userIDs?.[0] === bobID);
+  await ann.renameFriendGroup("work", "office");
+  await until("the friend is in the renamed group", () => ann.relationships.friends[0]?.groups[0] === "office");
   assert.equal((await carl.addFriend(annID, { addWording: "hi" })).resultCode, 30539);
   await until("the request arrives", () => ann.relationships.requests[0]?.addWording === "hi" && ann.relationships.unreadCount === 1);
   // Changes that the client misses while its connections are cut.

@@ -507,6 +507,7 @@ extension Owner {
         var news: ChainNews? = hasListener ? ChainNews() : nil
         // Clients pass all changes of a list together.
         var begun: [Row.Kind] = []
+        var replaced: [Row] = []
         for change in changes {
             let held = users[user].list(change.kind).entry(for: change.key)
             if let held, held.version.stamp >= version.stamp {
@@ -528,7 +529,9 @@ extension Owner {
             if isLate { ListMarks(user: user, kind: change.kind).mark(&self, at: now, into: &outbox) }
             if row.isUnseen, let held { ListMarks(user: user, kind: change.kind).keepRemoval(held, of: &self, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
+            if held?.isRemoved == false { replaced.append(row) }
         }
+        if ListMarks.showGroups(replaced, of: user, in: &self, at: now, into: &outbox) { news?.noteState() }
         FriendFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
         if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, at: now, into: &outbox) }
         news?.tell(user, isSilent: isSilent, of: &self, at: now, into: &outbox)

@@ -16,6 +16,11 @@ struct ChainNews {
     private var changes: [Change] = []
     /// Whether a group, or the friends of one, have changed.
     private(set) var changesGroups = false
+    /// Whether a sequence has moved without an event that says how.
+    private var movesSequence = false
+
+    /// Has the sessions told of the newest sequences, because one has moved without an event that says how.
+    mutating func noteState() { movesSequence = true }
 
     /// Adds a changed row.
     ///
@@ -125,6 +130,7 @@ extension ChainNews {
             let data = groups.json(of: owner.users[user].list(.friend), of: id)
             notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
         }
+        if movesSequence, !isSilent { notices.append(RelationshipNotice(.state, owner.users[user].relationship)) }
         let policy = owner.policies.policy(of: id)
         guard !notices.isEmpty || isSilent, policy.chain.isEnabled else { return }
         if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: now).add(notices, by: &owner, into: &outbox) }

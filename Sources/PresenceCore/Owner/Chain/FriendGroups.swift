@@ -52,6 +52,14 @@ struct FriendGroups {
         return members
     }
 
+    /// Whether a friend is in one of these groups.
+    static func have(_ ids: [FriendGroupID], aFriendIn friends: RowList, of user: UserID) -> Bool {
+        guard !ids.isEmpty else { return false }
+        return friends.entries.contains { entry in
+            (entry.fact(of: user) as Friend?).map { friend in friend.groupIDs.contains(where: ids.contains) } ?? false
+        }
+    }
+
     /// The number of a new group; nil if there is none left.
     ///
     /// It is the second of the creation, or the next free number. So no number is used twice, although tombstones expire, and two sides of
@@ -60,6 +68,21 @@ struct FriendGroups {
         guard lastID < .max else { return nil }
         lastID = max(lastID + 1, FriendGroupID(clamping: time / 1_000))
         return lastID
+    }
+}
+
+extension ListMarks {
+    /// Moves the sequence of a user's friends after groups have another name, or are gone: the list shows the names of a friend's groups.
+    ///
+    /// A client then reads the whole list. The rows of the friends hold the numbers of the groups, and stay as they are. Returns whether a
+    /// friend is in one of the groups.
+    ///
+    /// - Parameter rows: the changed rows of groups. Those of other kinds are ignored.
+    static func showGroups(_ rows: [Row], of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox) -> Bool {
+        let ids = rows.filter { $0.kind == .friendGroup }.compactMap { FriendGroupID($0.key) }
+        guard FriendGroups.have(ids, aFriendIn: owner.users[user].list(.friend), of: owner.users.user(at: user)) else { return false }
+        ListMarks(user: user, kind: .friend).mark(&owner, at: now, into: &outbox)
+        return true
     }
 }
 
