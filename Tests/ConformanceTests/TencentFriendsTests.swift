@@ -13,6 +13,33 @@ extension ConformanceTests {
             return (answer.json["friendList"]?.elements ?? []).compactMap { $0["userID"]?.text }
         }
 
+        @Test("P44 Where users must be registered, nobody adds, blocks or imports a user whom the app does not know: 30003")
+        func unknownUsers() async throws {
+            let app = try await App("tencent", #"{"users.mustBeRegistered":true}"#)
+            try await app.register(["ann", "ben", "cid"])
+            func results(_ answer: Answer) -> [String] {
+                answer["resultList"].elements.map { "\($0["userID"]?.text ?? "?") \($0["resultCode"]?.number ?? -1)" }.sorted()
+            }
+            for node in 0..<3 {
+                let unknown = try await app.call("addFriend", #"{"userID":"zoe\#(node)"}"#, node: node)
+                #expect(unknown.status == 200 && unknown["resultCode"].number == 30_003, "\(unknown.json)")
+                #expect(unknown["userID"].text == "zoe\(node)")
+            }
+            #expect(try await app.call("addFriend", #"{"userID":"ben"}"#, node: 1)["resultCode"].number == 0)
+            let blocked = try await app.call("addBlackList", #"{"userIDs":["zoe","cid"]}"#, node: 2)
+            #expect(results(blocked) == ["cid 0", "zoe 30003"])
+            #expect(try await app.call("getBlackList", "{}", node: 0)["userIDs"].elements.map(\.text) == ["cid"])
+            let nobody = try await app.call("addBlackList", #"{"userIDs":["zoe"]}"#, node: 1)
+            #expect(results(nobody) == ["zoe 30003"])
+            let friends = #"{"friends":[{"userID":"zoe"},{"userID":"cid"}],"asUser":"ben"}"#
+            let imported = try await app.call("importFriends", friends, as: "backend", isAdmin: true, node: 2)
+            #expect(results(imported) == ["cid 0", "zoe 30003"])
+            // A caller whom the app does not know is refused, as by the other calls.
+            let caller = try await app.call("addFriend", #"{"userID":"ben","asUser":"zoe"}"#, as: "backend", isAdmin: true, node: 1)
+            #expect(caller.status == 404 && caller.code == 70_107, "\(caller.json)")
+            #expect(try await app.call("getFriendList", "{}", node: 2)["friendList"].elements.map { $0["userID"]?.text } == ["ben"])
+        }
+
         @Test("P9 P12 P14 A friend without approval is in both lists, with remark, wording and source, whichever node is asked")
         func adding() async throws {
             let app = try await App("tencent")

@@ -133,11 +133,12 @@ struct Calls {
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             if case .issueTicket(let ticket) = pending.call { return finish(sent.call, .ticket(ticket), &edge, &cluster) }
             finish(sent.call, .done, &edge, &cluster)
-        case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
+        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.unknownOutcomes), &edge, &cluster)
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
-        case .friendCalled(let result): finish(sent.call, .friendCalled(result), &edge, &cluster)
+        case .friendCalled(let result):
+            finish(sent.call, .friendCalled(result.adding(pending.unknownOutcomes)), &edge, &cluster)
         case .relationsChecked(let found):
             onChecked(found, by: sent, &cluster)
             advance(sent.call, &edge, &owner, &cluster, at: now)
@@ -151,14 +152,10 @@ struct Calls {
         _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
-        if pending.phase == .checkingCaller {
-            guard pending.records[0]?.isOfKnownUser == true else {
-                return finish(index, .refused(.noSuchUser([pending.caller])), &edge, &cluster)
-            }
-            waiting[index]?.phase = .running
-            waiting[index]?.users = []
-            waiting[index]?.records = []
-            return begin(pending.call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
+        switch waiting[index]?.endCheck() {
+        case .refused(let answer): return finish(index, answer, &edge, &cluster)
+        case .passed(let call): return begin(call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
+        case nil: break
         }
         switch pending.call {
         case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, &edge, &owner, &cluster)
@@ -267,7 +264,7 @@ struct Calls {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }
         for sent in unanswered { _ = waiting.take(sent.request.id) }
-        if pending.phase == .checkingCaller { return finish(index, .refused(.unavailable), &edge, &cluster) }
+        if [.checkingCaller, .checkingTargets].contains(pending.phase) { return finish(index, .refused(.unavailable), &edge, &cluster) }
         switch pending.call {
         case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
         case .getUserStatus where !pending.records.isEmpty, .getSubscribedUserStatus where !pending.records.isEmpty,

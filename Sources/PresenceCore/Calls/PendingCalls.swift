@@ -31,6 +31,8 @@ struct PendingCalls {
     enum Phase: Equatable {
         /// The record of the caller, which shows whether the user exists.
         case checkingCaller
+        /// The records of the users whom a call of the relationship chain adds or blocks. They show which users exist.
+        case checkingTargets
         /// The answers of the operation itself.
         case running
         /// For `checkRelations`: the answers of the owners of the named users. The answer of the caller's owner is here.
@@ -55,7 +57,8 @@ struct PendingCalls {
         let caller: UserID
         /// The viewer of the records in the answer; nil for the app's back end, which sees whole records.
         let viewer: UserID?
-        let call: Call
+        /// The call, without the users who do not exist.
+        var call: Call
         let deadline: Instant
         /// The version at the start. All that the call writes is newer.
         let begunAt: Version
@@ -67,7 +70,7 @@ struct PendingCalls {
         var users: [UserID] = []
         var records: [Record?] = []
         var phase = Phase.running
-        /// For `subscribe`: users unknown to the app. For `importUsers`: users who could not be registered.
+        /// For `subscribe` and the relationship chain: users unknown to the app. For `importUsers`: users who could not be registered.
         var excluded: [UserID] = []
         /// For `subscribe`: the counts that the nodes are asked for, and the targets that have reached the follower limit.
         var followerSums: FollowerSums?

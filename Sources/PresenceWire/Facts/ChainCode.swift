@@ -9,6 +9,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     public static let alreadyFriend = ChainCode(rawValue: 30_001)
     /// A call names a group that the caller does not have, or a new group by the name of another one.
     public static let wrongGroup = ChainCode(rawValue: 30_001)
+    /// The app does not know the user, and `users.mustBeRegistered` is on.
+    public static let noSuchUser = ChainCode(rawValue: 30_003)
     /// Another call about the same user has not ended.
     public static let conflict = ChainCode(rawValue: 30_008)
     public static let selfFull = ChainCode(rawValue: 30_010)
@@ -41,6 +43,7 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
         switch self {
         case .done: ""
         case .alreadyFriend: "the user is a friend already, or the caller has no group of this name"
+        case .noSuchUser: "no such user (users.mustBeRegistered)"
         case .groupsFull: "the caller has too many groups (friends.groupsMax)"
         case .conflict: "an earlier call about this user has not ended; safe to retry"
         case .selfFull: "the friend list is full (friends.max)"

@@ -91,7 +91,7 @@ extension Calls {
             checks.others += found
             checks.answered += asked
             waiting[sent.call]?.phase = .checkingRelations(checks)
-        case (.own, .checkingRelations), (_, .checkingCaller), (.others, .running): break
+        case (.own, .checkingRelations), (_, .checkingCaller), (_, .checkingTargets), (.others, .running): break
         }
     }
 }

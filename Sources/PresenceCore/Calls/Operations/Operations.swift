@@ -189,9 +189,12 @@ extension Calls {
         case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
-        case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
+        case .chain, .friendCall:
+            guard let targets = waiting[index]?.beginCheck(owner.policies.policy(of: caller)) else {
+                return ask(call.listOperation, of: caller, for: index, &cluster)
+            }
+            gather(targets, for: index, &edge, &owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
-        case .friendCall(let call): ask(.friendCall(call), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)

@@ -1,0 +1,87 @@
+import PresenceWire
+
+/// Checks before a call begins, where `users.mustBeRegistered` is on: whether the app knows the caller, and the users whom a call of the
+/// relationship chain adds or blocks.
+extension PendingCalls.Pending {
+    /// The end of a check.
+    enum Check {
+        case passed(Call)
+        case refused(CallAnswer)
+    }
+
+    /// Begins the check of the users whom the call adds or blocks. Returns them; nil if there is none, or if they have been checked.
+    mutating func beginCheck(_ policy: Policy) -> [UserID]? {
+        guard phase != .checkingTargets, policy.mustBeRegistered, !call.chainTargets.isEmpty else {
+            phase = .running
+            return nil
+        }
+        phase = .checkingTargets
+        return call.chainTargets
+    }
+
+    /// Ends a check whose records have arrived; nil if none is under way.
+    ///
+    /// Each user whom the app does not know has 30003 in the answer, and the call goes on without that user.
+    mutating func endCheck() -> Check? {
+        switch phase {
+        case .checkingCaller:
+            guard areKnown == [true] else { return .refused(.refused(.noSuchUser([caller]))) }
+            phase = .running
+        case .checkingTargets:
+            excluded = zip(users, areKnown).filter { !$1 }.map(\.0)
+            let rest = call.without(excluded)
+            if rest.chainTargets.isEmpty { return .refused(call.answer(unknownOutcomes)) }
+            call = rest
+        case .running, .checkingRelations: return nil
+        }
+        (users, records) = ([], [])
+        return .passed(call)
+    }
+
+    private var areKnown: [Bool] { records.map { $0?.isOfKnownUser ?? false } }
+
+    /// The results for the users of a call whom the app does not know.
+    var unknownOutcomes: [ChainOutcome] { excluded.map { ChainOutcome(user: $0, code: .noSuchUser) } }
+}
+
+extension FriendCallResult {
+    /// The result with those of more users.
+    func adding(_ outcomes: [ChainOutcome]) -> FriendCallResult { FriendCallResult(code: code, users: users + outcomes, json: json) }
+}
+
+extension Call {
+    /// The users whom the call adds or blocks. Other calls concern users who are in the caller's lists already.
+    fileprivate var chainTargets: [UserID] {
+        switch self {
+        case .chain(.add(let other, _, _, _)): [other]
+        case .chain(.setBlocked(let users, true)): users
+        case .friendCall(.importFriends(let friends)): friends.map(\.user)
+        default: []
+        }
+    }
+
+    /// The operation of a call about the caller's lists.
+    var listOperation: OwnerOperation {
+        switch self {
+        case .chain(let call): .chain(call)
+        case .friendCall(let call): .friendCall(call)
+        default: preconditionFailure("\(self) is not about the caller's lists")
+        }
+    }
+
+    /// The answer of a call about the caller's lists with these results.
+    fileprivate func answer(_ outcomes: [ChainOutcome]) -> CallAnswer {
+        if case .chain = self { .chained(outcomes) } else { .friendCalled(FriendCallResult(users: outcomes)) }
+    }
+
+    /// The call without some of its users. A call that adds one of them becomes a block of nobody, which is not carried out.
+    fileprivate func without(_ users: [UserID]) -> Call {
+        guard !users.isEmpty else { return self }
+        let isKnown = { (user: UserID) in !users.contains(user) }
+        return switch self {
+        case .chain: .chain(.setBlocked(chainTargets.filter(isKnown), true))
+        case .friendCall(.importFriends(let friends)): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
+        default: self
+        }
+    }
+}
