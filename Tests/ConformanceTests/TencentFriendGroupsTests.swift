@@ -56,6 +56,31 @@ extension ConformanceTests {
             #expect(users(same) == [] && same["seq"].text == sequence && same["unreadCnt"].number == 5)
         }
 
+        @Test("P24 Of requests that come at once, each is on exactly one page, however many are in one millisecond")
+        func pagesOfOneMillisecond() async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","rate.chain":false}"#)
+            let others = (10..<70).map { "user\($0)" }
+            // Each call has a connection of its own, and a node takes few new ones at a time.
+            for start in stride(from: 0, to: others.count, by: 12) {
+                try await withThrowingTaskGroup(of: Void.self) { calls in
+                    for (number, other) in others[start..<start + 12].enumerated() {
+                        calls.addTask { _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: other, node: number % 3) }
+                    }
+                    try await calls.waitForAll()
+                }
+            }
+            for most in [1, 2, 3, 5, 7, 11, 30, 59, 60, 100] {
+                var (found, time) = ([String](), Int64(0))
+                repeat {
+                    let body = #"{"type":3,"numPerPage":\#(most),"timestamp":\#(time),"seq":"old"}"#
+                    let page = try await requests(of: "ann", in: app, body, node: most % 3)
+                    found += users(page)
+                    time = page["timestamp"].number ?? 0
+                } while time != 0
+                #expect(found.sorted() == others, "pages of \(most)")
+            }
+        }
+
         @Test("P33 P36 The clients of both devices show a group's new name with its friends, and no group after its end")
         func mirrors() async throws {
             let app = try await App("tencent", settings)

@@ -71,6 +71,24 @@ import Testing
         #expect(pagesCount == (6 + limit - 1) / limit)
     }
 
+    @Test("Each request is on exactly one page, whatever millisecond it has (P24)", arguments: 1...12) mutating func sharedTimes(limit: Int)
+        throws
+    {
+        for (number, name) in (0..<12).map({ cluster.user(ownedBy: 2, number: $0) }).enumerated() {
+            cluster.call(.chain(.add(user(ann), SentRequest(addTime: 0), isTwoWay: true)), by: name, on: 2)
+            // Three requests at a time.
+            if number % 3 == 2 { cluster.advance(.milliseconds(50)) }
+        }
+        var (found, time, pagesCount) = ([String](), Milliseconds(0), 0)
+        repeat {
+            let page = try read(RequestQuery(after: time, limit: limit), by: ann)
+            found += users(page)
+            time = page["timestamp"]?.number ?? 0
+            pagesCount += 1
+        } while time != 0 && pagesCount < 20
+        #expect(found.count == 12 && Set(found).count == 12)
+    }
+
     @Test("With the newest sequence the page is empty, and with another one it has all requests (P23)") mutating func sequence() throws {
         ask(ann, by: others[0])
         let sequence = try read(RequestQuery(), by: ann)["seq"]!.textValue

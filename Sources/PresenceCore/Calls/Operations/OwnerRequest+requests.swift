@@ -10,14 +10,16 @@ extension OwnerRequest {
         let requests = owner.friendRequests(of: id)
         let sequence = requests.sequence
         var items: [FriendRequestItem] = []
+        var hasMore = false
         if query.since != sequence {
             // A page of each list has all changes that the common page may have.
             let start = Version(lastOf: query.after)
             for (kind, list) in [(FriendRequestKind.received, requests.received), (.sent, requests.sent)]
             where query.kind == nil || query.kind == kind {
-                // One more row says whether another page follows.
-                let page = list.page(changedAfter: start, limit: query.limit + 1, withTombstones: false)
+                let page = list.page(changedAfter: start, limit: query.limit, withTombstones: false)
                 items += page.map { FriendRequestItem(kind: kind, entry: $0) }
+                let rest = page.last.map { list.page(changedAfter: $0.version, limit: 1, withTombstones: false) } ?? []
+                if !rest.isEmpty { hasMore = true }
             }
             items.sort { ($0.entry.version, $0.kind.rawValue) < ($1.entry.version, $1.kind.rawValue) }
         }
@@ -25,7 +27,7 @@ extension OwnerRequest {
         var json = JSONWriter(reserving: 256 + 160 * count)
         json.object { json in
             json.member("seq", sequence)
-            json.member("timestamp", count < items.count ? items[count - 1].changedAt : 0)
+            json.member("timestamp", hasMore || count < items.count ? items[count - 1].changedAt : 0)
             json.member("unreadCnt", requests.unreadCount)
             json.key("pendencyList")
             json.array { json in for item in items[..<count] { json.request(Row(item.entry, of: id, item.kind.rowKind)) } }
