@@ -126,7 +126,7 @@ struct ExplainCommand: AsyncParsableCommand {
             let held = node["versionHeld"]?.text
             let state = held == version ? "the owner's version" : "version \(held ?? "?"), the owner has \(version ?? "?")"
             Terminal.line(
-                "\(node["node"]?.text ?? "?"), with \(sessions) streams of \(viewer), shows \(node["statusHeld"]?.text ?? "?"): \(state)")
+                "\(node["node"]?.text ?? "?"), with \(sessions) streams of \(viewer), shows \(node["statusShown"]?.text ?? "?"): \(state)")
         }
     }
 }

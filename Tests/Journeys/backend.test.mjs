@@ -128,6 +128,7 @@ story("I am invisible, the office may know it, and its screen told everybody tha
     "--token", s.token("office", { isAdmin: true }));
   assert.equal(code, 0);
   assert.match(stdout, /ann is ONLINE at its owner[^]*hidden from the viewer, who sees OFFLINE/);
+  assert.match(stdout, /streams of bob, shows OFFLINE/);
   await until("the webhook tells the text", () => receiver.of("ann").some(({ action, userStatus }) => action === "CustomStatus"
     && userStatus.customStatus === "salaries" && userStatus.statusType === "ONLINE"));
   await until("the webhook tells the end of the phone", () => receiver.of("ann").some(({ action, reason, platform }) => action === "Disconnect"

@@ -44,7 +44,7 @@ extension Calls {
         ask(.explain(viewer, .target), of: target, for: call, &cluster)
         ask(.explain(target, .viewer), of: viewer, for: call, &cluster)
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            cluster.send(.request(waiting.send(.explain(target, .view), of: viewer, for: call, to: peer, isRepeated: false)), to: peer)
+            cluster.send(.request(waiting.send(.explain(target, .view), of: viewer, for: call, to: peer)), to: peer)
         }
     }
 }
@@ -200,6 +200,7 @@ enum ExplanationText {
         json.member("viewerSessions", Int64(edge.sessions.sessions(of: viewer).count))
         json.member("versionHeld", (held?.version ?? .zero).text)
         json.member("statusHeld", (held?.statusType ?? .unlogined).name)
+        json.member("statusShown", (held?.shown(to: viewer).statusType ?? .unlogined).name)
         json.member("isConfirmed", edge.fanOut.record(of: target) != nil)
         let peer = cluster.owner(of: target)
         json.member("ownerByThisNode", cluster.peers[peer].peer.id.rawValue)
