@@ -240,3 +240,17 @@ story("The server burned down with me on it, the office thinks that I am still a
   await until("the office has the new login and the new friend", () => receiver.actions("ann").filter((name) => name === "Login").length === 2
     && receiver.of("ann", "friends").some(({ data }) => data.friendList?.[0].userID === "eve"), 30);
 }, { cluster: { environment: { ROLLCALL_RECONNECT_GRACE: "3" } }, seconds: 120 });
+
+story("Our server was slow for half a second, and a crawler passed our limit of calls as if there were none", async (s) => {
+  const ann = await s.userOwnedBy(1, "ann");
+  await s.stream(ann);
+  s.nodes[1].process.kill("SIGSTOP");
+  s.atEnd(() => s.nodes[1].process.kill("SIGCONT"));
+  const start = Date.now();
+  const calls = Promise.all(Array.from({ length: 60 }, (_, index) =>
+    s.call(ann, "subscribeUserStatus", { userIDs: ["bob"] }, { node: index % 2 ? 0 : 2 })));
+  await until("the owner has stood still", () => Date.now() > start + 500);
+  s.nodes[1].process.kill("SIGCONT");
+  const passed = (await calls).filter(({ status }) => status === 200).length;
+  assert.ok(passed <= 24, `${passed} of 60 calls passed; the limit is 20 in 5 s`);
+}, { cluster: {} });

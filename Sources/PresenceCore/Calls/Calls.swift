@@ -55,10 +55,11 @@ struct Calls {
     }
 
     mutating func ask(
-        _ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, isRepeated: Bool = false, _ cluster: inout Cluster
+        _ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, repeating earlier: Request? = nil,
+        _ cluster: inout Cluster
     ) {
         let peer = cluster.owner(of: user)
-        let request = waiting.send(operation, of: user, for: call, to: peer, isRepeated: isRepeated)
+        let request = waiting.send(operation, of: user, for: call, to: peer, repeating: earlier)
         cluster.send(.request(request), to: peer)
     }
 
@@ -80,12 +81,6 @@ struct Calls {
         waiting[call]?.asOf = asOf
         for (_, group) in cluster.placement.grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call, &cluster) }
         advance(call, &edge, &owner, &cluster, at: now)
-    }
-
-    /// The calling session, if this node knows it.
-    func originSession(of index: PendingCalls.CallIndex) -> OriginSession {
-        guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return .unknown }
-        return originSessions[0]
     }
 
     /// Handles an owner's answer to a request.
@@ -197,7 +192,7 @@ struct Calls {
 
     /// Repeats at the next tick the requests for which `isDue` holds.
     mutating func retry(at now: Now, where isDue: (PendingCalls.Sent) -> Bool) {
-        for sent in waiting.requests(where: isDue) { waiting.retry(sent.request.id, at: now.instant) }
+        for sent in waiting.requests(where: isDue) { waiting.retryUnanswered(sent.request.id, at: now.instant) }
     }
 
     /// Repeats a little later the requests about users that a peer does not decide about yet.
@@ -210,7 +205,7 @@ struct Calls {
 
     /// Repeats at once the requests that a peer has rejected, because it now decides about all its users.
     mutating func retryMisrouted(by peer: PeerIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        retry(at: now) { $0.peer == peer && $0.retryAt != nil }
+        for sent in waiting.requests(where: { $0.peer == peer && $0.retryAt != nil }) { waiting.retry(sent.request.id, at: now.instant) }
         repeatDue(&edge, &owner, &cluster, at: now)
     }
 
@@ -231,7 +226,7 @@ struct Calls {
         if case .explain(_, .view) = sent.request.operation { return }
         if case .followers(let targets) = sent.request.operation {
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
+            let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
             return cluster.send(.request(request), to: sent.peer)
         }
         if sent.request.operation.isForAllNodes {
@@ -239,7 +234,8 @@ struct Calls {
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
                 return finish(sent.call, .refused(.unavailable), &edge, &cluster)
             }
-            let request = waiting.send(sent.request.operation, of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
+            let request = waiting.send(
+                sent.request.operation, of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
             return cluster.send(.request(request), to: sent.peer)
         }
         switch sent.request.operation {
@@ -250,10 +246,10 @@ struct Calls {
             if case .others(let users, let other) = check.side {
                 askOthers(users, whether: other, in: check.list, for: sent.call, &cluster)
             } else {
-                ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
+                ask(sent.request.operation, of: sent.request.user, for: sent.call, repeating: sent.request, &cluster)
             }
         case .profiles(let users): ProfileGathering.repeatRequest(for: users, sent.call, &self, &cluster)
-        default: ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true, &cluster)
+        default: ask(sent.request.operation, of: sent.request.user, for: sent.call, repeating: sent.request, &cluster)
         }
     }
 

@@ -90,7 +90,7 @@ struct PendingCalls {
     /// One request without an answer yet.
     struct Sent {
         let call: CallIndex
-        let request: Request
+        var request: Request
         let peer: PeerIndex
         var retryAt: Instant?
     }
@@ -118,11 +118,21 @@ struct PendingCalls {
         return nextCall
     }
 
+    /// The calling session, if this node knows it.
+    func originSession(of call: CallIndex) -> OriginSession {
+        guard let originSessions = calls[call]?.originSessions, originSessions.count == 1 else { return .unknown }
+        return originSessions[0]
+    }
+
     /// Records a request of `call` to `peer`.
-    mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, isRepeated: Bool) -> Request {
+    ///
+    /// - Parameter earlier: the attempt that this one repeats; nil for the first.
+    mutating func send(
+        _ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, repeating earlier: Request? = nil
+    ) -> Request {
         let request = Request(
-            id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: isRepeated,
-            isLimited: !isRepeated && calls[call]?.isLimited ?? false)
+            id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: earlier != nil,
+            isLimited: earlier?.isLimited ?? calls[call]?.isLimited ?? false)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request
@@ -188,8 +198,14 @@ struct PendingCalls {
         sent.values.filter(isDue).sorted { $0.request.id < $1.request.id }
     }
 
-    /// Schedules the next attempt of a request.
+    /// Schedules the next attempt of a request that its owner has not performed.
     mutating func retry(_ id: UInt64, at instant: Instant) { sent[id]?.retryAt = instant }
+
+    /// Schedules the next attempt of a request whose answer is lost. Its owner may have counted it.
+    mutating func retryUnanswered(_ id: UInt64, at instant: Instant) {
+        sent[id]?.request.isLimited = false
+        retry(id, at: instant)
+    }
 
     /// The calls whose deadline has passed, in the order of their arrival.
     func overdue(at now: Instant) -> [CallIndex] {

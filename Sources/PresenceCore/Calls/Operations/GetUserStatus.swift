@@ -134,7 +134,7 @@ extension Calls {
     /// The requests leave at the next tick: however many barriers arrive, a query repeats a request at most once a tick.
     mutating func onBarrier(from peer: PeerIndex, _ cluster: borrowing Cluster, at now: Now) {
         for (index, users, viewer) in waiting.dropRecords(where: { cluster.owner(of: $0) == peer }) {
-            let request = waiting.send(.records(users, for: viewer), of: users[0], for: index, to: peer, isRepeated: true)
+            let request = waiting.send(.records(users, for: viewer), of: users[0], for: index, to: peer)
             waiting.retry(request.id, at: now.instant)
         }
     }

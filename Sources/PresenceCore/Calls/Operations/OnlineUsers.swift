@@ -64,7 +64,7 @@ extension OnlineUsers {
         _ query: OnlineQuery, by caller: UserID, for call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster
     ) {
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            let request = calls.waiting.send(.onlineUsers(query), of: caller, for: call, to: peer, isRepeated: false)
+            let request = calls.waiting.send(.onlineUsers(query), of: caller, for: call, to: peer)
             cluster.send(.request(request), to: peer)
         }
     }

@@ -176,13 +176,13 @@ extension Calls {
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
             let operation = OwnerOperation.publishEvent(
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
-                session: originSession(of: index).session)
+                session: waiting.originSession(of: index).session)
             ask(operation, of: caller, for: index, &cluster)
         case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
         case .unsubscribeUserStatus(let targets, let type):
-            ask(.unsubscribe(targets, subscribeType: type, session: originSession(of: index)), of: caller, for: index, &cluster)
+            ask(.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index)), of: caller, for: index, &cluster)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)

@@ -23,7 +23,7 @@ extension OwnerRequest {
             }
             items.sort { ($0.entry.version, $0.kind.rawValue) < ($1.entry.version, $1.kind.rawValue) }
         }
-        let count = Self.pageCount(of: items, limit: query.limit)
+        let count = items.pageCount(limit: query.limit)
         var json = JSONWriter(reserving: 256 + 160 * count)
         json.object { json in
             json.member("seq", sequence)
@@ -33,12 +33,6 @@ extension OwnerRequest {
             json.array { json in for item in items[..<count] { json.request(Row(item.entry, of: id, item.kind.rowKind)) } }
         }
         return json.bytes
-    }
-
-    /// The number of items on a page. The page has all changes of its last millisecond.
-    private static func pageCount(of items: [FriendRequestItem], limit: Int) -> Int {
-        guard items.count > limit else { return items.count }
-        return limit + items[limit...].prefix { $0.changedAt == items[limit - 1].changedAt }.count
     }
 
     /// Removes friend requests from the user's list. The list of the other user stays as it is.
@@ -90,5 +84,13 @@ extension Version {
     fileprivate init(lastOf time: Milliseconds) {
         // A stamp has 48 bits of milliseconds.
         self.init(milliseconds: min(time, 1 << 48 - 1), counter: .max, node: .max)
+    }
+}
+
+extension [FriendRequestItem] {
+    /// The number of items on a page. The page has all changes of its last millisecond.
+    fileprivate func pageCount(limit: Int) -> Int {
+        guard count > limit else { return count }
+        return limit + self[limit...].prefix { $0.changedAt == self[limit - 1].changedAt }.count
     }
 }

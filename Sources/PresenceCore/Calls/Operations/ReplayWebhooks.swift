@@ -37,7 +37,7 @@ enum ReplayWebhooks: OperatorOperation {
     ) {
         let operation = OwnerOperation.replayWebhooks(app: String(caller.app), since: since)
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            let request = calls.waiting.send(operation, of: caller, for: call, to: peer, isRepeated: false)
+            let request = calls.waiting.send(operation, of: caller, for: call, to: peer)
             cluster.send(.request(request), to: peer)
         }
     }

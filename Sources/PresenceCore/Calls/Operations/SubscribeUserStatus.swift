@@ -109,7 +109,8 @@ extension Calls {
             return OwnerOperation.Target(user: targets[index], delivered: record)
         }
         let operation = OwnerOperation.subscribe(
-            delivered, seconds: seconds, subscribeType: type, session: originSession(of: index), isCounted: pending.followerSums != nil)
+            delivered, seconds: seconds, subscribeType: type, session: waiting.originSession(of: index),
+            isCounted: pending.followerSums != nil)
         ask(operation, of: pending.caller, for: index, &cluster)
     }
 
@@ -173,7 +174,7 @@ extension Calls {
         guard let pending = waiting[call] else { return }
         waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: targets, counts: Array(repeating: 0, count: targets.count))
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            cluster.send(.request(waiting.send(.followers(targets), of: pending.caller, for: call, to: peer, isRepeated: false)), to: peer)
+            cluster.send(.request(waiting.send(.followers(targets), of: pending.caller, for: call, to: peer)), to: peer)
         }
     }
 
