@@ -15,7 +15,9 @@ enum PairDecision: Equatable {
         switch self {
         case .add: .init(sets: [.ownFriend, .otherFriend, .ownSent, .otherReceived], clears: .requests)
         case .accept(let isTwoWay):
-            .init(sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend, clears: [.ownReceived, .otherSent])
+            .init(
+                sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend,
+                clears: isTwoWay ? .requests : [.ownReceived, .otherSent])
         case .reject: .init(clears: [.ownReceived, .otherSent])
         case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend] : .ownFriend)
         case .block: .init(sets: .ownBlocks, clears: PairFacts.friends.union(.requests))
@@ -104,8 +106,13 @@ enum PairDecision: Equatable {
         default: return PairOracle.Claims()
         }
         var claims = answered(known, mayBeRetry: mayBeRetry)
-        if isTwoWay { claims.after[.ownFriend] = true }
-        if known[.ownReceived] == true { claims.after[.otherFriend] = true } else { claims.unsure.insert(.otherFriend) }
+        if isTwoWay { (claims.after[.ownFriend], claims.after[.ownSent]) = (true, false) }
+        guard known[.ownReceived] == true else {
+            claims.unsure.formUnion(isTwoWay ? [.otherFriend, .otherReceived] : .otherFriend)
+            return claims
+        }
+        claims.after[.otherFriend] = true
+        if isTwoWay { claims.after[.otherReceived] = false }
         return claims
     }
 

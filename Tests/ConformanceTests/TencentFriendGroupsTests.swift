@@ -38,6 +38,27 @@ extension ConformanceTests {
             }
         }
 
+        @Test("P17 P20 Where two requests do not make friends, an approval that does ends both requests on both sides", arguments: [0, 1])
+        func requestsInBothDirections(approver: Int) async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","friends.mutualRequestAccepts":false}"#)
+            let names = ["ann", "ben"]
+            for (user, other) in [("ann", "ben"), ("ben", "ann")] {
+                let answer = try await app.call("addFriend", #"{"userID":"\#(other)"}"#, as: user, node: 1)
+                #expect(answer["resultCode"].number == 30_539)
+            }
+            for name in names { #expect(try await requests(of: name, in: app)["pendencyList"].elements.count == 2) }
+            let body = #"{"userID":"\#(names[1 - approver])","responseType":1}"#
+            #expect(try await app.call("doResponse", body, as: names[approver], node: 2)["resultCode"].number == 0)
+            for node in 0..<3 {
+                for (user, other) in [("ann", "ben"), ("ben", "ann")] {
+                    let page = try await requests(of: user, in: app, node: node)
+                    #expect(users(page) == [] && page["unreadCnt"].number == 0, "of \(user) at node \(node)")
+                    let friends = try await app.call("getFriendList", "{}", as: user, node: node)["friendList"].elements
+                    #expect(friends.map { $0["userID"]?.text } == [other])
+                }
+            }
+        }
+
         @Test("P23 P24 P25 Pages continue by timestamp with the old sequence, and the newest sequence returns nothing") func pages()
             async throws
         {

@@ -106,6 +106,17 @@ import Testing
         #expect(decide(.respond(user(ann), answer), by: ben) == 30_614)
     }
 
+    @Test("Where two requests do not make friends, only an approval that does ends both", arguments: [true, false])
+    mutating func requestsInBothDirections(isTwoWay: Bool) {
+        set(#"{"profile.defaultAllowType":"confirm","friends.mutualRequestAccepts":false}"#)
+        #expect(add(ben, by: ann) == 30_539)
+        #expect(add(ann, by: ben) == 30_539)
+        #expect(decide(.respond(user(ann), .accept(remark: "", isTwoWay: isTwoWay)), by: ben) == 0)
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == (isTwoWay ? [ann] : []))
+        #expect(list(.pendencyOut, of: ann) == [] && list(.pendencyIn, of: ben) == [])
+        #expect(list(.pendencyOut, of: ben) == (isTwoWay ? [] : [ann]) && list(.pendencyIn, of: ann) == (isTwoWay ? [] : [ben]))
+    }
+
     @Test("Two users who ask each other are friends without an approval") mutating func mutual() {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         add(ben, by: ann, remark: "Benny")

@@ -179,7 +179,8 @@ struct ChainRules {
             let received: ReceivedRequest? = fact(other)
             var friend = Friend(addTime: time)
             (friend.remark, friend.addWording, friend.addSource) = (remark, received?.addWording ?? "", received?.addSource ?? "")
-            return (.done, (isTwoWay && !isFriend(other) ? [.set(friend, other)] : []) + [.remove(.pendencyIn, other)])
+            let added: [Change] = (isTwoWay && !isFriend(other) ? [.set(friend, other)] : [])
+            return (.done, added + Self.ended(byApprovalOf: other, isTwoWay, answered: .pendencyIn))
         case (.reject, _): return (.done, [.remove(.pendencyIn, other)])
         case (.delete, _), (.block, _): return (.done, [])
         }
@@ -187,6 +188,14 @@ struct ChainRules {
 
     /// The end of the requests between the two users. A request that is under way is older, and does not come back on one side.
     private static func removals(ofRequestsOf other: String) -> [Change] { [.remove(.pendencyOut, other), .remove(.pendencyIn, other)] }
+
+    /// The end of the requests that an approval ends. If both users are friends by it, a request in the other direction ends as well. Such a
+    /// request waits where two requests do not make friends (``PresenceWire/ChainPolicy/mutualRequestsAccept``).
+    ///
+    /// - Parameter kind: the list of this side that has the approved request.
+    private static func ended(byApprovalOf other: String, _ isTwoWay: Bool, answered kind: Row.Kind) -> [Change] {
+        isTwoWay ? removals(ofRequestsOf: other) : [.remove(kind, other)]
+    }
 
     // MARK: The other side
 
@@ -198,7 +207,7 @@ struct ChainRules {
     func apply(_ command: ChainCommand, of other: String, at time: Milliseconds) -> (result: ChainResult, changes: [Change]) {
         switch command {
         case .add(let request, let isTwoWay): add(request, isTwoWay: isTwoWay, by: other, at: time)
-        case .accept: accept(by: other, at: time)
+        case .accept(_, let isTwoWay): accept(by: other, isTwoWay: isTwoWay, at: time)
         case .reject: (.done, [.remove(.pendencyOut, other)])
         case .delete: (.done, [.remove(.friend, other)])
         case .block: (.done, [.remove(.friend, other), .remove(.pendencyOut, other), .remove(.pendencyIn, other)])
@@ -238,13 +247,14 @@ struct ChainRules {
         return request
     }
 
-    private func accept(by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
+    private func accept(by other: String, isTwoWay: Bool, at time: Milliseconds) -> (ChainResult, [Change]) {
         if blocks(other) { return (.refused(.blockedByOther), []) }
-        if isFriend(other) { return (.done, [.remove(.pendencyOut, other)]) }
+        let ended = Self.ended(byApprovalOf: other, isTwoWay, answered: .pendencyOut)
+        if isFriend(other) { return (.done, ended) }
         guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
         // Without a request the remark is empty: the user has deleted the own record of it, and the other user has accepted.
         let request = ownRequest(to: other) ?? SentRequest(addTime: time)
-        return (.done, [.set(Friend(request, at: time), other), .remove(.pendencyOut, other)])
+        return (.done, [.set(Friend(request, at: time), other)] + ended)
     }
 }
 
