@@ -98,4 +98,13 @@ import Testing
             #expect(try answer(to: .getVisibility, attempts: attempts, refused: .notDurable) == .refused(.notDurable))
         }
     }
+
+    @Test("A question that is refused with the change it has waited for takes no effect")
+    func questionBehindChange() throws {
+        for call in [Call.getVisibility, .friendCall(.profile)] {
+            for refusal in [Refusal.notDurable.afterPassingOn, .unavailable.afterPassingOn] {
+                #expect(try answer(to: call, attempts: 1, refused: refusal) == .refused(.unavailable))
+            }
+        }
+    }
 }

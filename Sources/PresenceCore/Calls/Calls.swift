@@ -280,7 +280,10 @@ struct Calls {
 
 extension Request {
     /// The refusal of a call whose earlier attempts may have reached another owner. That owner may have made the change.
+    ///
+    /// The answer to a read may have waited for the write of another call, and is refused with it. The read itself has changed nothing.
     fileprivate func afterEarlierAttempts(_ refusal: Refusal) -> Refusal {
-        isRepeated && operation.isDurable ? .unavailable.afterPassingOn : refusal
+        if operation.isRead { return refusal.mayTakeEffect ? .unavailable : refusal }
+        return isRepeated && operation.isDurable ? .unavailable.afterPassingOn : refusal
     }
 }

@@ -73,6 +73,19 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether the operation changes nothing that a caller could read.
+    public var isRead: Bool {
+        switch self {
+        case .subscriptions, .records, .visibility, .explain, .followers, .countQuery, .friends, .checkRelations, .profiles, .sessions,
+            .onlineUsers:
+            true
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain, .logout, .renew,
+            .issueTicket, .redeemTicket, .replayWebhooks:
+            false
+        case .friendCall(let call): !call.isChange
+        }
+    }
+
     /// Whether an answer belongs to the operation. Only a broken node sends another one.
     public func isAnswered(by answer: Answer) -> Bool {
         switch answer {

@@ -66,6 +66,7 @@ public struct Refusal: Hashable, Sendable {
     public var afterPassingOn: Refusal {
         var refusal = self
         refusal.mayTakeEffect = true
+        refusal.detail = "the change was passed on, and its acknowledgement is missing; it may still take effect"
         return refusal
     }
 

@@ -1,0 +1,44 @@
+import Glibc
+import NodeFixture
+import Testing
+
+/// The answers to calls while a change cannot reach a second disk.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct FailedWriteTests {
+    private struct Answered: Sendable {
+        let isRead: Bool
+        let status: Int
+        let json: JSON
+    }
+
+    private static let reads = [("getSelfProfile", "{}"), ("getFriendList", "{}"), ("getFriendGroups", "{}")]
+
+    /// The other node keeps the second copy of every change. While it is paused, each read waits for the change before it.
+    @Test("Of calls that fail together, only those that may have written say that they may take effect") func reads() async throws {
+        let fixture = try await ServedCluster.start(nodes: 2)
+        fixture.nodes[1].signal(SIGSTOP)
+        let answers = try await withThrowingTaskGroup(of: Answered.self) { calls in
+            for user in (0..<6).map({ "user\($0)" }) {
+                calls.addTask {
+                    let answer = try await fixture.call("modifySelfProfile", #"{"values":{"Nick":"x"}}"#, as: user)
+                    return Answered(isRead: false, status: answer.status, json: answer.json)
+                }
+                for (operation, body) in Self.reads {
+                    calls.addTask {
+                        let answer = try await fixture.call(operation, body, as: user)
+                        return Answered(isRead: true, status: answer.status, json: answer.json)
+                    }
+                }
+            }
+            return try await calls.reduce(into: []) { $0.append($1) }
+        }
+        let refused = answers.filter { $0.status == 503 }
+        #expect(refused.contains { !$0.isRead && $0.json["mayTakeEffect"] == .bool(true) }, "\(answers)")
+        #expect(refused.contains { $0.isRead }, "\(answers)")
+        for answer in answers where answer.isRead { #expect(answer.json["mayTakeEffect"] == nil, "\(answer.json)") }
+        for answer in refused where answer.json["mayTakeEffect"] != nil {
+            #expect(answer.json["detail"]?.text?.contains("safe to retry") == false, "\(answer.json)")
+        }
+        try await fixture.nodes[1].kill()
+        try await fixture.nodes[0].stop()
+    }
+}
