@@ -8,6 +8,8 @@ final class Session: Sendable {
     struct Event: Sendable {
         let name: String
         let json: JSON
+        /// The position from which a client that has read the event resumes.
+        var id = ""
     }
 
     private struct Waiter {
@@ -89,12 +91,13 @@ final class Session: Sendable {
             let block = String(decoding: text[..<end], as: UTF8.self)
             text.removeFirst(end + 2)
             var name = ""
-            var json = JSON.null
+            var (json, id) = (JSON.null, "")
             for line in block.split(separator: "\n") {
                 if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
                 if line.hasPrefix("data: ") { json = (try? JSON(Array(line.dropFirst(6).utf8))) ?? .null }
+                if line.hasPrefix("id: ") { id = String(line.dropFirst(4)) }
             }
-            add(Event(name: name, json: json))
+            add(Event(name: name, json: json, id: id))
         }
     }
 

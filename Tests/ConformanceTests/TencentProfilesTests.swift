@@ -86,6 +86,33 @@ extension ConformanceTests {
             #expect(without?["Team"] == nil && without?["Raw"]?.text == "text" && without?["Blood"]?.number == -1)
         }
 
+        @Test("P43 A new stream is told only the profiles that change after it begins, and a resumed one those that it has missed")
+        func newStreams() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#, node: 1)
+            var first: Session? = try await app.login("ben", node: 2, query: "platform=ios")
+            let position = try #require(first?.events.last { !$0.id.isEmpty }?.id)
+            first = nil
+            let missed = try await modify(#"{"Nick":"Ann"}"#, in: app, node: 2)["profile"]["version"]?.text
+            for node in 0..<3 {
+                let profiles = try await app.call("getUsersProfile", users(["ann"]), as: "ben", node: node)["profileList"].elements
+                #expect(profiles.map { $0["version"]?.text } == [missed])
+            }
+            let fresh = try await app.login("ben", node: 0, query: "platform=pad")
+            let resumed = try await app.login("ben", node: 1, query: "platform=web&lastEventID=\(position)")
+            try await resumed.until("the missed profile") { Self.versions(of: "ann", $0).contains(missed) }
+            let next = try await modify(#"{"Nick":"Annie"}"#, in: app, node: 1)["profile"]["version"]?.text
+            for session in [fresh, resumed] {
+                try await session.until("the next profile") { Self.versions(of: "ann", $0).last == next }
+            }
+            #expect(Self.versions(of: "ann", fresh.events) == [next])
+        }
+
+        /// The versions of a profile that a stream was told by events of its own.
+        private static func versions(of user: String, _ events: [Session.Event]) -> [String?] {
+            events.filter { $0.name == "onUserProfileChanged" && $0.json["userID"]?.text == user }.map { $0.json["profileVersion"]?.text }
+        }
+
         @Test("P43 A changed profile is told to each device of the user and of its friends, and to nobody else") func notices() async throws
         {
             let app = try await App("tencent")

@@ -156,6 +156,16 @@ import Testing
         #expect(told(new) == [])
     }
 
+    @Test("A new client is told no profile that has changed just before, and each one that changes afterwards", arguments: [0, 1, 2])
+    mutating func changedJustBefore(node: Int) {
+        setNick("Ann", of: ann)
+        let new = cluster.login(ben, on: node, platform: "pad")
+        cluster.advance(.milliseconds(100))
+        #expect(told(new) == [])
+        setNick("Annie", of: ann)
+        #expect(told(new) == [newest(of: ann)])
+    }
+
     /// Both sides of a split may have changed the profile. A list of the one side would stay older than one of the other for good.
     @Test("The list of all followed users gets a newer version by a friend, and none by a profile") mutating func listVersion() {
         let owner = cluster.ownerIndex(of: ann)

@@ -56,10 +56,10 @@ struct ResumePosition {
     mutating func release() { held = nil }
 
     /// The client knows the profiles up to here: a new client fetches those that it needs once its session is open.
-    var profileFloor: Version {
-        guard !isResumed else { return floor }
-        return Version(milliseconds: max(openedAt - VersionClock.usualDriftMax.wholeMilliseconds, 0), counter: 0, node: 0)
-    }
+    ///
+    /// There is no margin for clocks that differ. A node tells its sessions each change that comes after the first record of a user, whatever
+    /// the versions. So a version counts only for a change between the start of the session and that record.
+    var profileFloor: Version { isResumed ? floor : Version(milliseconds: max(openedAt, 0), counter: 0, node: 0) }
 
     /// Records that the answer to a call gave the client a newer record than this node has, from another side of a network partition.
     mutating func hasSeenElsewhere() { isResumed = true }
