@@ -62,6 +62,15 @@ import Testing
         #expect(list(.friend, of: ben) == [])
     }
 
+    @Test("A friend who was imported without a time stays when the owner starts again") mutating func importedFriend() throws {
+        cluster.call(.friendCall(.importFriends([FriendImport(user: user(ben))])), by: ann, on: 0)
+        cluster.advance(.milliseconds(50))
+        cluster.kill(0)
+        try cluster.restart(0)
+        cluster.advance(.seconds(5), step: .milliseconds(100))
+        for node in 0..<3 { #expect(list(.friend, of: ann, on: node) == [ben]) }
+    }
+
     @Test("A friend cannot be added twice, and only a friend can be deleted (P14, P15)") mutating func twice() {
         add(ben, by: ann)
         #expect(add(ben, by: ann) == 30_001)

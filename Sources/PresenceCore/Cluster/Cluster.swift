@@ -106,14 +106,17 @@ public struct Cluster {
 
     mutating func send(_ message: Message, toOwnerOf user: UserID) { send(message, to: owner(of: user)) }
 
-    /// Sends rows in pages.
+    /// Sends rows in pages. The rows of one change of a list stay together, unless they are too long.
+    ///
+    /// A node that receives a part of a change would take the rest for rows that clients have passed.
     mutating func send(_ rows: [Row], to peer: PeerIndex) {
         var page: [Row] = []
         var bytesCount = 0
-        for row in rows {
+        for (index, row) in rows.enumerated() {
             page.append(row)
             bytesCount += row.value?.count ?? 0
-            guard page.count == Message.replicateRowsMax || bytesCount > Message.replicateBytesMax else { continue }
+            let isComplete = index + 1 == rows.count || !rows[index + 1].isOfChange(of: row)
+            guard page.count >= Message.replicateRowsMax && isComplete || bytesCount > Message.replicateBytesMax else { continue }
             send(.replicate(ticket: nil, page), to: peer)
             (page, bytesCount) = ([], 0)
         }
@@ -131,4 +134,9 @@ public struct Cluster {
             outbox.effects.append(.send(toGateway: gateway, message))
         }
     }
+}
+
+extension Row {
+    /// Whether one change of a list has written both rows.
+    fileprivate func isOfChange(of other: Row) -> Bool { version == other.version && kind == other.kind && user == other.user }
 }

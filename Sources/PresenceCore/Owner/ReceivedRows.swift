@@ -32,6 +32,7 @@ struct ReceivedRows {
     func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
         var lists: [LateRows] = []
+        var groups: [(user: Owner.Index, row: Row)] = []
         for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
                 owner.counters.clocksRefused += 1
@@ -43,7 +44,8 @@ struct ReceivedRows {
             if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {
                 lists.append(LateRows(user: user, kind: row.kind, version: owner.users[user].list(row.kind).version))
             }
-            let held = row.isUnseen ? owner.users[user].list(row.kind).entry(for: row.key) : nil
+            let isCompared = row.isUnseen || row.kind == .friendGroup
+            let held = isCompared ? owner.users[user].list(row.kind).entry(for: row.key) : nil
             let isWritten =
                 switch row.kind {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
@@ -55,14 +57,22 @@ struct ReceivedRows {
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
             if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row, insteadOf: held) }
+            if isWritten, row.kind == .friendGroup, held?.isRemoved == false { groups.append((user, row)) }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
         for list in lists where !list.rows.isEmpty { list.mark(in: &owner, at: now, into: &outbox) }
+        for (user, row) in groups { show(row, of: user, in: &owner, &outbox) }
         for list in lists where list.kind == .friend && list.isWritten {
             ChainVisibility(user: list.user).showReceived(by: &owner, at: now, into: &outbox)
         }
         return isBelieved
+    }
+
+    /// Moves the sequence of the friends after a group has another name or is gone, unless the node that wrote the group has done so.
+    private func show(_ group: Row, of user: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
+        guard !owner.users[user].isReplica, ListMarks(user: user, kind: .friend).version(in: owner) < group.version else { return }
+        _ = ListMarks.showGroups([group], of: user, in: &owner, at: now, into: &outbox)
     }
 
     /// The rows of one list that clients may have passed: they are not newer than the list was.

@@ -127,7 +127,8 @@ extension Message {
     public static let viewRangesCount = 64
     /// Most slots of one ``offer(ring:offerSequence:_:isFirst:isLast:)``: a page of 45 KiB.
     public static let offerSlotsMax = 4_096
-    /// Most rows of one ``replicate(ticket:_:)`` that repairs or hands off rows.
+    /// The number of rows at which a ``replicate(ticket:_:)`` that repairs or hands off rows is complete. It also has the other rows of the
+    /// last change.
     public static let replicateRowsMax = 200
     /// The size in bytes at which such a message is complete.
     public static let replicateBytesMax = 256 << 10

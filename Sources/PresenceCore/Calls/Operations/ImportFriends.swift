@@ -77,7 +77,10 @@ extension ImportFriends {
         for outcome in outcomes where rules.isFriend(String(outcome.user.id)) {
             request.writeAgain(.friend, String(outcome.user.id), of: owner, into: &outbox)
         }
-        request.write(changes, isSilent: true, on: &owner, into: &outbox)
+        if !changes.isEmpty {
+            let version = owner.clock.nextImport(at: request.now)
+            owner.write(changes, of: user, decidedAt: version, isSilent: true, at: request.now, into: &outbox)
+        }
         owner.removeBlank(request.id)
         return FriendCallResult(users: outcomes)
     }

@@ -37,10 +37,10 @@ extension OwnerRequest {
     }
 
     /// Writes changes of the user's own lists, all at one new version.
-    func write(_ changes: [ChainRules.Change], isSilent: Bool = false, on owner: inout Owner, into outbox: inout Outbox) {
+    func write(_ changes: [ChainRules.Change], on owner: inout Owner, into outbox: inout Outbox) {
         guard !changes.isEmpty else { return }
         let version = owner.clock.next(at: now.wall)
-        owner.write(changes, of: owner.index(of: id), decidedAt: version, isSilent: isSilent, at: now, into: &outbox)
+        owner.write(changes, of: owner.index(of: id), decidedAt: version, at: now, into: &outbox)
     }
 
     /// Writes a row again that the call has not changed. An earlier call, or attempt, may have written it to this disk alone.

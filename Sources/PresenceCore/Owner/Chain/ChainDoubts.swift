@@ -166,7 +166,7 @@ extension Row {
             case .pendencyIn where value != nil: (try? ReceivedRequest(self))?.addTime
             default: nil
             }
-        guard addTime == version.milliseconds else { return nil }
+        guard addTime == version.milliseconds, version.mayBeOfDecision else { return nil }
         return LearnedDecision(pair: ChainPair(user: UserID(app: String(user.app), id: key), other: user), version: version)
     }
 }

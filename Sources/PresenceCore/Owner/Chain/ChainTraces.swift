@@ -121,6 +121,9 @@ extension VersionClock {
     /// Of four stamps that follow one another, each of the two users has one for the decisions about the other. So two decisions of a pair
     /// never have the same stamp. The other two are for the end of such a decision: newer than its rows, and older than a later decision.
     mutating func nextDecision(of pair: ChainPair, at now: Now) -> Version { next(at: now.wall, ofFour: pair.place) }
+
+    /// The version of friends that a back end brings along. No decision of another user has it, so nobody asks that user's owner for one.
+    mutating func nextImport(at now: Now) -> Version { next(at: now.wall, ofFour: 3) }
 }
 
 extension ChainPair {
@@ -129,6 +132,9 @@ extension ChainPair {
 }
 
 extension Version {
+    /// Whether a user's decision about another one may have this version.
+    var mayBeOfDecision: Bool { stamp & 3 < 2 }
+
     /// The stamp of the tombstones of a decision that does not count.
     var voidStamp: UInt64 { (stamp | 3) - 1 }
 

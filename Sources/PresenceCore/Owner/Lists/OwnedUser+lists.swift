@@ -57,7 +57,6 @@ extension Owner {
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
         guard !users[user].isReplica else { return true }
-        if held?.isRemoved == false { _ = ListMarks.showGroups([row], of: user, in: &self, at: now, into: &outbox) }
         if row.kind == .chainOutbox, row.value != nil {
             outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }

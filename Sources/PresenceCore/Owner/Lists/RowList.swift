@@ -69,6 +69,9 @@ struct RowList {
     /// The rows by key, tombstones included. Each is made when it is read.
     var entries: some RandomAccessCollection<Entry> { (0..<rows.count).lazy.map { [rows] in rows.entry(at: $0) } }
 
+    /// The rows in the order of their changes, tombstones included.
+    var entriesByVersion: [Entry] { order { _, _ in true }.map { rows.entry(at: $0.index) } }
+
     /// The row with this key, also if it is a tombstone.
     func entry(for key: String) -> Entry? {
         let (index, isFound) = rows.find(key)

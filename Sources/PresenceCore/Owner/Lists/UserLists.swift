@@ -54,8 +54,13 @@ struct UserLists {
     /// The memory of all lists, and the number of their rows.
     var size: Size { Size(bytes: allocatedCount, rows: elements.reduce(0) { $0 + $1.list.count }) }
 
-    /// All rows, by kind and key, tombstones included.
-    func rows(of user: UserID) -> [Row] { elements.flatMap { element in element.list.entries.map { Row($0, of: user, element.kind) } } }
+    /// All rows by kind, tombstones included. The rows of a list are in the order of their changes.
+    ///
+    /// Several messages may carry the rows to another node. In this order no row is older than those before it, so that the node does not
+    /// take it for a change that clients have passed.
+    func rows(of user: UserID) -> [Row] {
+        elements.flatMap { element in element.list.entriesByVersion.map { Row($0, of: user, element.kind) } }
+    }
 
     /// Stores a row if it is newer than the one with its kind and key. Returns whether it was.
     mutating func merge(_ row: Row) -> Bool {
