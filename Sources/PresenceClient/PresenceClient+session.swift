@@ -158,7 +158,6 @@ extension PresenceClient {
         callAddress = streams[stream]?.address ?? callAddress
         timer?.cancel()
         obey(machine.connected(stream, node: opened.node))
-        friendship.connected()
         broadcaster.send(.connected(opened))
         watch?.cancel()
         watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }

@@ -365,7 +365,7 @@ export class PresenceClient extends EventTarget {
   /** Gives a group another name. */
   renameFriendGroup(oldName: string, newName: string, options?: CallOptions): Promise<GroupResults>;
   /** Returns groups with their friends, or all groups. */
-  getFriendGroups(options?: { groupNames?: string[] } & CallOptions): Promise<{ groupList: FriendGroup[] }>;
+  getFriendGroups(options?: { groupNames?: string[] } & CallOptions): Promise<{ groupList: FriendGroup[], seq: string }>;
   /** Adds friends to a group. */
   addFriendsToFriendGroup(groupName: string, userIDs: string[], options?: CallOptions): Promise<GroupResults>;
   /** Removes friends from a group. */
@@ -375,7 +375,7 @@ export class PresenceClient extends EventTarget {
   /** Ends blocks. Friendships do not come back. */
   deleteBlackList(userIDs: string[], options?: CallOptions): Promise<FriendResults>;
   /** Returns the users on the own blocklist; with `limit` or `cursor` one page. */
-  getBlackList(options?: { cursor?: string, limit?: number } & CallOptions): Promise<{ userIDs: string[], cursor?: string }>;
+  getBlackList(options?: { cursor?: string, limit?: number } & CallOptions): Promise<{ userIDs: string[], seq: string, cursor?: string }>;
 }
 
 /** The codes of this client and of the nodes. */

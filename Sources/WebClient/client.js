@@ -779,11 +779,6 @@ class RelationshipMirror {
     return this.syncs[list]?.held ?? null;
   }
 
-  /** Records that a session was opened. Events of lists without a sequence may have been missed. */
-  connected() {
-    for (const list of ["blocked", "groups"]) this.#sync(list).isStale = true;
-  }
-
   /** Records that another tab carries on. Its predecessor's queries bring nothing. Returns the lists to fetch. */
   takeOver() {
     for (const list of LISTS) {
@@ -801,6 +796,8 @@ class RelationshipMirror {
         state.unreadCount = data.unreadCnt;
         this.#note(data.friendSeq, "friends");
         this.#note(data.pendencySeq, "requests");
+        this.#note(data.groupsVersion, "groups");
+        this.#note(data.blockVersion, "blocked");
         break;
       case "onFriendListAdded":
       case "onFriendInfoChanged":
@@ -824,26 +821,27 @@ class RelationshipMirror {
         state.unreadCount = data.unreadCnt;
         break;
       case "onBlackListAdded":
-      case "onBlackListDeleted": {
-        this.#noteChange("blocked");
-        const others = state.blocked.filter((userID) => !data.userIDs.includes(userID));
-        state.blocked = name === "onBlackListAdded" ? [...others, ...data.userIDs].sort(byText) : others;
+      case "onBlackListDeleted":
+        this.#step(data, "blocked", () => {
+          const others = state.blocked.filter((userID) => !data.userIDs.includes(userID));
+          state.blocked = name === "onBlackListAdded" ? [...others, ...data.userIDs].sort(byText) : others;
+        });
         break;
-      }
       case "onFriendGroupsChanged":
-        this.#noteChange("groups");
-        // An event about many friends names no users.
-        if (data.groupList.some((group) => !group.userIDs)) this.#sync("groups").isStale = true;
-        state.groups = data.groupList;
+        this.#takeGroups(data);
         break;
     }
     return this.due();
   }
 
-  /** The query under way may be older than this change. */
-  #noteChange(list) {
-    const sync = this.#sync(list);
-    if (sync.isFetching) sync.isStale = true;
+  /** Takes all groups of an event. An event about many friends names no users, and the groups are fetched. */
+  #takeGroups(data) {
+    const sync = this.#sync("groups");
+    sync.newest = data.seq;
+    if (!sync.isFetching && data.groupList.every((group) => group.userIDs)) sync.held = data.seq;
+    // The query under way may be older than this change.
+    else if (sync.held !== data.seq) sync.isStale = true;
+    this.state.groups = data.groupList;
   }
 
   #note(newest, list) {
@@ -871,30 +869,27 @@ class RelationshipMirror {
   /** Takes the answer of a query. Returns the lists to fetch next. */
   fetched(list, answer) {
     const state = this.state;
-    let sequence = null;
     switch (list) {
       case "friends":
         if (answer.isFull) state.friends = [];
         this.#removeFriends(answer.deleted);
         this.#storeFriends(answer.friendList);
-        sequence = answer.seq;
         break;
       case "requests":
         if (answer.requests) state.requests = answer.requests;
         state.unreadCount = answer.unreadCount;
-        sequence = answer.seq;
         break;
       case "blocked":
-        state.blocked = answer;
+        state.blocked = answer.userIDs;
         break;
       case "groups":
-        state.groups = answer;
+        state.groups = answer.groupList;
         break;
     }
     const sync = this.#sync(list);
-    Object.assign(sync, { held: sequence, isFetching: false, isKnown: true });
+    Object.assign(sync, { held: answer.seq, isFetching: false, isKnown: true });
     // The answer has all that the events up to its sequence have told.
-    if (sequence !== null && sequence === sync.newest) sync.isStale = false;
+    if (answer.seq === sync.newest) sync.isStale = false;
     state.isComplete = LISTS.every((name) => this.syncs[name]?.isKnown ?? false);
     return this.due();
   }
@@ -1939,14 +1934,14 @@ class Engine {
 
   async blocklist(options) {
     if (options.limit !== undefined || options.cursor !== undefined) return this.call("getBlackList", options);
-    const userIDs = [];
-    let cursor;
-    do {
-      const page = await this.call("getBlackList", { ...options, cursor });
-      userIDs.push(...page.userIDs);
-      cursor = page.cursor;
-    } while (cursor);
-    return { userIDs };
+    let page = await this.call("getBlackList", options);
+    // Later changes are told by events that begin at the sequence of the first page.
+    const answer = { userIDs: [...page.userIDs], seq: page.seq };
+    while (page.cursor) {
+      page = await this.call("getBlackList", { ...options, cursor: page.cursor });
+      answer.userIDs.push(...page.userIDs);
+    }
+    return answer;
   }
 
   // MARK: Lists
@@ -1965,8 +1960,8 @@ class Engine {
       else if (list === "requests") {
         const { seq, unreadCnt, pendencyList } = await this.requests(held === null ? {} : { seq: held });
         answer = { seq, unreadCount: unreadCnt, requests: seq === held ? null : pendencyList };
-      } else if (list === "blocked") answer = (await this.blocklist({})).userIDs;
-      else answer = (await this.call("getFriendGroups", {})).groupList;
+      } else if (list === "blocked") answer = await this.blocklist({});
+      else answer = await this.call("getFriendGroups", {});
       if (logins === this.#endedLogins) this.#tell({ kind: "fetched", list, answer });
     } catch (error) {
       if (logins !== this.#endedLogins) return;
@@ -2662,7 +2657,6 @@ export class PresenceClient extends EventTarget {
         this.#session = fact.session;
         this.#hasOpened = true;
         this.#raised.connected(fact.session);
-        this.#mirror.connected();
         this.#emit("connected", fact.session);
         return [];
       case "event":
@@ -3160,7 +3154,7 @@ export class PresenceClient extends EventTarget {
   /**
    * Returns groups with their friends, or all groups.
    * @param {{ groupNames?: string[] } & CallOptions} [options]
-   * @returns {Promise<{ groupList: FriendGroup[] }>}
+   * @returns {Promise<{ groupList: FriendGroup[], seq: string }>}
    */
   getFriendGroups(options = {}) {
     return this.#run("getFriendGroups", options);
@@ -3211,7 +3205,7 @@ export class PresenceClient extends EventTarget {
   /**
    * Returns the users on the own blocklist; with `limit` or `cursor` one page.
    * @param {{ cursor?: string, limit?: number } & CallOptions} [options]
-   * @returns {Promise<{ userIDs: string[], cursor?: string }>}
+   * @returns {Promise<{ userIDs: string[], seq: string, cursor?: string }>}
    */
   getBlackList(options = {}) {
     return this.#run("getBlackList", options);

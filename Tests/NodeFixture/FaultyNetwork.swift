@@ -103,6 +103,9 @@ package final class FaultyNetwork: Sendable {
         for connection in open { connection.heal() }
     }
 
+    /// Resets the open connections. New ones have the fates that they are given.
+    package func cut() { for connection in state.withLock({ Array($0.open.values) }) { connection.drop() } }
+
     package func close() async throws {
         let channel = listener.withLock { listener in
             defer { listener = nil }

@@ -89,6 +89,25 @@ import Testing
         #expect(changed["friendList"]?.elements.allSatisfy { $0["groups"]?.elements == [] } == true)
     }
 
+    @Test("The sequence of the groups moves with their names and their friends, and with nothing else, and all nodes hold it")
+    mutating func sequence() {
+        perform(.createGroups(["work", "home"], users: [user(friends[0])]))
+        let steps: [(call: FriendCall, moves: Bool)] = [
+            (.renameGroup("home", to: "chess"), true), (.addToGroup("work", [user(friends[1])]), true),
+            (.addToGroup("work", [user(friends[1])]), false), (.removeFromGroup("work", [user(friends[0])]), true),
+            (.importFriends([FriendImport(user: user(stranger))]), false), (.deleteGroups(["chess"]), true),
+        ]
+        for (call, moves) in steps {
+            let before = states().map(\.groups)
+            perform(call)
+            let after = states().map(\.groups)
+            #expect(Set(after).count == 1 && (after != before) == moves, "\(call)")
+        }
+    }
+
+    /// The newest versions of ann's lists on each node.
+    private func states() -> [RelationshipState] { cluster.processes.map { $0.node.machines.owner.relationship(of: user(ann)) } }
+
     @Test("Names are compared byte by byte") mutating func unicode() throws {
         let (composed, decomposed) = ("Caf\u{E9}", "Cafe\u{301}")
         #expect(perform(.createGroups([composed, decomposed], users: []))?.code == .done)

@@ -51,7 +51,8 @@ import Testing
                     of: ann, version: version, insteadOf: nil))
         }
         let groups = FriendGroups(lists[.friendGroup]!, of: ann)
-        let groupsChanged = RelationshipNotice(.groupsChanged, RelationshipState(), data: groups.json(of: lists[.friend]!, of: ann))
+        let groupsChanged = RelationshipNotice(
+            .groupsChanged, RelationshipState(), data: groups.json(of: lists[.friend]!, of: ann, sequence: "s"))
         for kind in [Row.Kind.friend, .pendencyIn, .blocked] {
             let version = Version(milliseconds: 20, counter: 0, node: 1)
             note(ChainRules.Change.remove(kind, "bob").row(of: ann, version: version, insteadOf: nil))

@@ -213,12 +213,15 @@ test("Friends, requests, blocklist and groups of the client equal the node's aft
   network.silence();
   await direct.modifyFriend(bobID, { Remark: "bobby" });
   await direct.addBlackList([newUser("eve")]);
+  await direct.renameFriendGroup("office", "desk");
   await direct.doResponse(carlID, 1);
   network.heal();
   network.cut();
   await until("what was missed is known", () => {
-    const { friends, requests, blocked } = ann.relationships;
-    return friends.length === 2 && friends.find(({ userID }) => userID === bobID)?.remark === "bobby" && requests.length === 0 && blocked.length === 1;
+    const { friends, requests, blocked, groups } = ann.relationships;
+    const bobby = friends.find(({ userID }) => userID === bobID);
+    return friends.length === 2 && bobby?.remark === "bobby" && bobby.groups[0] === "desk" && requests.length === 0 && blocked.length === 1
+      && groups[0]?.name === "desk";
   });
   const { friendList } = await direct.getFriendList();
   const lists = ann.relationships;

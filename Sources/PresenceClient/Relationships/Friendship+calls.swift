@@ -140,15 +140,18 @@ extension Friendship {
     }
 
     /// Returns the users on the own blocklist (P31).
-    public func getBlackList() async throws(PresenceError) -> [String] {
-        var users: [String] = []
-        var cursor: String?
-        repeat {
-            let page = try await call("getBlackList", Wire.Page(cursor: cursor), as: Wire.Blocked.self)
+    public func getBlackList() async throws(PresenceError) -> [String] { try await blockedUsers().users }
+
+    /// The blocklist, with the sequence that its first page has. Later changes are told by events that begin there.
+    func blockedUsers() async throws(PresenceError) -> (users: [String], sequence: String) {
+        var page = try await call("getBlackList", Wire.Page(cursor: nil), as: Wire.Blocked.self)
+        let sequence = page.seq
+        var users = page.userIDs
+        while let cursor = page.cursor {
+            page = try await call("getBlackList", Wire.Page(cursor: cursor), as: Wire.Blocked.self)
             users += page.userIDs
-            cursor = page.cursor
-        } while cursor != nil
-        return users
+        }
+        return (users, sequence)
     }
 
     // MARK: Groups
@@ -187,7 +190,12 @@ extension Friendship {
 
     /// Returns groups with their friends (P37); nil for all.
     public func getFriendGroups(_ names: [String]? = nil) async throws(PresenceError) -> [FriendGroup] {
-        try await call("getFriendGroups", Wire.Groups(groupNames: names), as: Wire.GroupList.self).groupList
+        try await groupList(names).groupList
+    }
+
+    /// The groups with their sequence.
+    func groupList(_ names: [String]? = nil) async throws(PresenceError) -> Wire.GroupList {
+        try await call("getFriendGroups", Wire.Groups(groupNames: names), as: Wire.GroupList.self)
     }
 
     // MARK: Calls
@@ -254,6 +262,7 @@ extension Wire {
     fileprivate struct Page: Encodable { let cursor: String? }
     fileprivate struct Blocked: Decodable {
         let userIDs: [String]
+        let seq: String
         let cursor: String?
     }
     fileprivate struct Groups: Encodable {
@@ -268,7 +277,10 @@ extension Wire {
         let oldName: String
         let newName: String
     }
-    fileprivate struct GroupList: Decodable { let groupList: [FriendGroup] }
+    struct GroupList: Decodable {
+        let groupList: [FriendGroup]
+        let seq: String
+    }
     /// The result of a call about groups: a code of the whole call, and the results of its users.
     fileprivate struct GroupResults: Decodable {
         let resultCode: Int

@@ -98,9 +98,6 @@ public final class Friendship: Sendable {
 
     func attach(to client: PresenceClient) { state.withLock { $0.client = client } }
 
-    /// A session was opened.
-    func connected() { state.withLock { $0.mirror.connected() } }
-
     /// The login has ended.
     func loginEnded() {
         state.withLock { state in
@@ -186,11 +183,11 @@ public final class Friendship: Sendable {
                     $0.fetchedRequests(answer.requests, unreadCount: answer.unreadCount, sequence: answer.sequence)
                 }
             case .blocked:
-                let users = try await getBlackList()
-                next = take { $0.fetchedBlocked(users) }
+                let answer = try await blockedUsers()
+                next = take { $0.fetchedBlocked(answer.users, sequence: answer.sequence) }
             case .groups:
-                let groups = try await getFriendGroups()
-                next = take { $0.fetchedGroups(groups) }
+                let answer = try await groupList()
+                next = take { $0.fetchedGroups(answer.groupList, sequence: answer.seq) }
             }
             if let next { fetch(next) }
         } catch { await retry(list, logins) }

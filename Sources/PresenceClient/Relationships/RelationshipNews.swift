@@ -12,11 +12,28 @@ enum RelationshipNews: Equatable {
     case requestsAdded([FriendRequest], Step, unreadCount: Int)
     case requestsDeleted([String], FriendRequest.Kind, Step, unreadCount: Int)
     case requestsRead(upTo: Int64, unreadCount: Int)
-    case blocked([String])
-    case unblocked([String])
-    case groups([FriendGroup])
+    case blocked([String], Step)
+    case unblocked([String], Step)
+    case groups([FriendGroup], sequence: String)
     case profile(userID: String)
-    case state(friends: String, requests: String, unreadCount: Int)
+    case state(Sequences, unreadCount: Int)
+
+    /// The newest sequences of all lists.
+    struct Sequences: Equatable {
+        let friends: String
+        let requests: String
+        let groups: String
+        let blocked: String
+
+        subscript(list: RelationshipMirror.List) -> String {
+            switch list {
+            case .friends: friends
+            case .requests: requests
+            case .groups: groups
+            case .blocked: blocked
+            }
+        }
+    }
 
     /// Reads an event; nil for another kind. Throws if the content does not match the name.
     init?(_ event: EventStreamParser.Event) throws {
@@ -28,7 +45,7 @@ enum RelationshipNews: Equatable {
             let content = try JSON.decode(Friends.self, from: event.data)
             self = .friendsChanged(content.friendList, content.step)
         case "onFriendListDeleted":
-            let content = try JSON.decode(Deleted.self, from: event.data)
+            let content = try JSON.decode(Users.self, from: event.data)
             self = .friendsDeleted(content.userIDs, content.step)
         case "onFriendApplicationListAdded":
             let content = try JSON.decode(Requests.self, from: event.data)
@@ -39,13 +56,21 @@ enum RelationshipNews: Equatable {
         case "onFriendApplicationListRead":
             let content = try JSON.decode(Read.self, from: event.data)
             self = .requestsRead(upTo: content.timestamp, unreadCount: content.unreadCnt)
-        case "onBlackListAdded": self = .blocked(try JSON.decode(Users.self, from: event.data).userIDs)
-        case "onBlackListDeleted": self = .unblocked(try JSON.decode(Users.self, from: event.data).userIDs)
-        case "onFriendGroupsChanged": self = .groups(try JSON.decode(Groups.self, from: event.data).groupList)
+        case "onBlackListAdded":
+            let content = try JSON.decode(Users.self, from: event.data)
+            self = .blocked(content.userIDs, content.step)
+        case "onBlackListDeleted":
+            let content = try JSON.decode(Users.self, from: event.data)
+            self = .unblocked(content.userIDs, content.step)
+        case "onFriendGroupsChanged":
+            let content = try JSON.decode(Groups.self, from: event.data)
+            self = .groups(content.groupList, sequence: content.seq)
         case "onUserProfileChanged": self = .profile(userID: try JSON.decode(Profile.self, from: event.data).userID)
         case "onRelationshipState":
             let content = try JSON.decode(State.self, from: event.data)
-            self = .state(friends: content.friendSeq, requests: content.pendencySeq, unreadCount: content.unreadCnt)
+            let newest = Sequences(
+                friends: content.friendSeq, requests: content.pendencySeq, groups: content.groupsVersion, blocked: content.blockVersion)
+            self = .state(newest, unreadCount: content.unreadCnt)
         default: return nil
         }
     }
@@ -59,9 +84,9 @@ enum RelationshipNews: Equatable {
         case .requestsAdded(let requests, _, _): .requestsAdded(requests)
         case .requestsDeleted(let users, let kind, _, _): .requestsDeleted(users, kind)
         case .requestsRead(let time, _): .requestsRead(upTo: time)
-        case .blocked(let users): .blocked(users)
-        case .unblocked(let users): .unblocked(users)
-        case .groups(let groups): .groupsChanged(groups)
+        case .blocked(let users, _): .blocked(users)
+        case .unblocked(let users, _): .unblocked(users)
+        case .groups(let groups, _): .groupsChanged(groups)
         case .profile(let user): .profileChanged(user)
         case .state: nil
         }
@@ -73,7 +98,7 @@ enum RelationshipNews: Equatable {
         let seq: String
         var step: Step { Step(from: fromSeq, to: seq) }
     }
-    private struct Deleted: Decodable {
+    private struct Users: Decodable {
         let userIDs: [String]
         let fromSeq: String
         let seq: String
@@ -98,12 +123,16 @@ enum RelationshipNews: Equatable {
         let timestamp: Int64
         let unreadCnt: Int
     }
-    private struct Users: Decodable { let userIDs: [String] }
-    private struct Groups: Decodable { let groupList: [FriendGroup] }
+    private struct Groups: Decodable {
+        let groupList: [FriendGroup]
+        let seq: String
+    }
     private struct Profile: Decodable { let userID: String }
     private struct State: Decodable {
         let friendSeq: String
         let pendencySeq: String
+        let groupsVersion: String
+        let blockVersion: String
         let unreadCnt: Int
     }
 }

@@ -25,7 +25,7 @@ struct RelationshipMirror {
     }
 
     private struct Sync {
-        /// The sequence of the list that the client holds; nil for none. Lists without a sequence have none.
+        /// The sequence of the list that the client holds; nil for none.
         var held: String?
         /// The newest sequence that an event has named.
         var newest: String?
@@ -48,11 +48,6 @@ struct RelationshipMirror {
 
     // MARK: Sessions
 
-    /// A session was opened. Events of lists without a sequence may have been missed.
-    mutating func connected() {
-        for list in [List.blocked, .groups] { syncs[list, default: Sync()].isStale = true }
-    }
-
     /// The login has ended. The next one may be of another user.
     mutating func reset() { self = RelationshipMirror() }
 
@@ -61,10 +56,9 @@ struct RelationshipMirror {
     /// Takes an event. Returns the lists to fetch.
     mutating func receive(_ news: RelationshipNews) -> [List] {
         switch news {
-        case .state(let friends, let requests, let unreadCount):
+        case .state(let newest, let unreadCount):
             state.unreadCount = unreadCount
-            note(friends, of: .friends)
-            note(requests, of: .requests)
+            for list in List.allCases { note(newest[list], of: list) }
         case .friendsAdded(let friends, let step), .friendsChanged(let friends, let step): take(step, of: .friends) { $0.store(friends) }
         case .friendsDeleted(let users, let step): take(step, of: .friends) { $0.remove(users) }
         case .requestsAdded(let requests, let step, let unreadCount):
@@ -74,17 +68,9 @@ struct RelationshipMirror {
             state.unreadCount = unreadCount
             take(step, of: .requests) { $0.removeRequests(of: users, kind) }
         case .requestsRead(_, let unreadCount): state.unreadCount = unreadCount
-        case .blocked(let users):
-            noteChange(of: .blocked)
-            state.block(users)
-        case .unblocked(let users):
-            noteChange(of: .blocked)
-            state.unblock(users)
-        case .groups(let groups):
-            noteChange(of: .groups)
-            // An event about many friends names no users.
-            if groups.contains(where: { $0.userIDs == nil }) { syncs[.groups, default: Sync()].isStale = true }
-            state.groups = groups
+        case .blocked(let users, let step): take(step, of: .blocked) { $0.block(users) }
+        case .unblocked(let users, let step): take(step, of: .blocked) { $0.unblock(users) }
+        case .groups(let groups, let sequence): take(groups, sequence)
         case .profile: break
         }
         return due()
@@ -107,9 +93,18 @@ struct RelationshipMirror {
         return due()
     }
 
-    /// The query under way may be older than this change.
-    private mutating func noteChange(of list: List) {
-        if syncs[list]?.isFetching ?? false { syncs[list]?.isStale = true }
+    /// Takes all groups of an event. An event about many friends names no users, and the groups are fetched.
+    private mutating func take(_ groups: [FriendGroup], _ sequence: String) {
+        var sync = syncs[.groups, default: Sync()]
+        sync.newest = sequence
+        if !sync.isFetching, groups.allSatisfy({ $0.userIDs != nil }) {
+            sync.held = sequence
+        } else if sync.held != sequence {
+            // The query under way may be older than this change.
+            sync.isStale = true
+        }
+        state.groups = groups
+        syncs[.groups] = sync
     }
 
     private mutating func note(_ newest: String, of list: List) {
@@ -171,14 +166,14 @@ struct RelationshipMirror {
         return fetched(.requests, sequence)
     }
 
-    mutating func fetchedBlocked(_ users: [String]) -> [List] {
+    mutating func fetchedBlocked(_ users: [String], sequence: String) -> [List] {
         state.blocked = users
-        return fetched(.blocked, nil)
+        return fetched(.blocked, sequence)
     }
 
-    mutating func fetchedGroups(_ groups: [FriendGroup]) -> [List] {
+    mutating func fetchedGroups(_ groups: [FriendGroup], sequence: String) -> [List] {
         state.groups = groups
-        return fetched(.groups, nil)
+        return fetched(.groups, sequence)
     }
 
     /// A query has failed. The next event about the list, or the next session, repeats it.
@@ -187,12 +182,12 @@ struct RelationshipMirror {
         syncs[list]?.isStale = true
     }
 
-    private mutating func fetched(_ list: List, _ sequence: String?) -> [List] {
+    private mutating func fetched(_ list: List, _ sequence: String) -> [List] {
         var sync = syncs[list, default: Sync()]
         let wasKnown = sync.isKnown
         (sync.held, sync.isFetching, sync.isKnown) = (sequence, false, true)
         // The answer has all that the events up to its sequence have told.
-        if let sequence, sequence == sync.newest { sync.isStale = false }
+        if sequence == sync.newest { sync.isStale = false }
         syncs[list] = sync
         // An answer that is older than what was told is followed by another one.
         if !sync.isStale {

@@ -210,5 +210,10 @@ extension Row {
 
 extension Row.Kind {
     /// Whether clients synchronize the list of this kind by its sequence.
-    var hasSequence: Bool { self == .friend || self == .pendencyIn || self == .pendencyOut }
+    var hasSequence: Bool {
+        switch self {
+        case .friend, .pendencyIn, .pendencyOut, .friendGroup, .blocked: true
+        default: false
+        }
+    }
 }

@@ -56,11 +56,11 @@ extension Row {
         if let expiresAt, !isUnseen {
             guard kind == .profileSubscription, Limits.times.contains(expiresAt) else { throw RowError(self, "expires at \(expiresAt)") }
         }
+        if key == Row.lateMark, value == nil, kind.hasSequence { return }
         switch kind {
         case .profile, .pendencyRead, .webhookLog: if !key.isEmpty { throw RowError(self, "the key is not empty") }
         case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
         case .friend, .pendencyOut, .pendencyIn, .blocked, .chainOutbox, .profileSubscription:
-            if key == Row.lateMark, value == nil, kind.hasSequence { return }
             if !Limits.isValidName(key) { throw RowError(self, "the key is not a user's ID") }
         case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
         }

@@ -63,6 +63,8 @@ public enum EventText {
             json.object { json in
                 json.member("friendSeq", notice.state.sequence(of: .friends))
                 json.member("pendencySeq", notice.state.sequence(of: .requests))
+                json.member("groupsVersion", notice.state.sequence(of: .groups))
+                json.member("blockVersion", notice.state.sequence(of: .blocked))
                 json.member("unreadCnt", Int64(notice.state.unreadCount))
                 json.member("profileVersion", notice.state.profile)
             }

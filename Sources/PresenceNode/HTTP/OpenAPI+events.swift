@@ -176,7 +176,8 @@ extension OpenAPI {
             name: "onRelationshipState",
             summary: "The newest sequences of the user: at each login, and if an event may have been lost. Sent where chain.enabled is on.",
             data: Schema.object([
-                Schema.required("friendSeq", Schema.string), Schema.required("pendencySeq", Schema.string), unreadCount,
+                Schema.required("friendSeq", Schema.string), Schema.required("pendencySeq", Schema.string),
+                Schema.required("groupsVersion", Schema.string), Schema.required("blockVersion", Schema.string), unreadCount,
                 Schema.required("profileVersion", Schema.string),
             ])),
         StreamEvent(
@@ -200,7 +201,7 @@ extension OpenAPI {
         StreamEvent(
             name: "onFriendApplicationListRead", summary: "The user has read the received requests up to a time.",
             data: Schema.object([Schema.required("timestamp", Schema.time), unreadCount])),
-        StreamEvent(name: "onBlackListAdded", summary: "The user has blocked these users.", data: Schema.object([userIDs])),
+        StreamEvent(name: "onBlackListAdded", summary: "The user has blocked these users.", data: Schema.object([userIDs] + sequences)),
         StreamEvent(
             name: "onFriendGroupsChanged", summary: "Groups of friends, or the friends of a group, have changed. Names all groups.",
             data: Schema.object([
@@ -213,7 +214,8 @@ extension OpenAPI {
                                 "userIDs",
                                 Schema.described(
                                     Schema.list(of: Schema.reference("UserID")), "Absent if the groups have more than 1,000 friends.")),
-                        ])))
+                        ]))),
+                Schema.required("seq", Schema.described(Schema.string, "The sequence after: groupsVersion of onRelationshipState.")),
             ])),
         StreamEvent(
             name: "onUserProfileChanged",
@@ -222,6 +224,6 @@ extension OpenAPI {
                 Schema.required("userID", Schema.reference("UserID")),
                 Schema.required("profileVersion", Schema.described(Schema.string, "The version of the profile.")),
             ])),
-        StreamEvent(name: "onBlackListDeleted", summary: "The user has unblocked these users.", data: Schema.object([userIDs])),
+        StreamEvent(name: "onBlackListDeleted", summary: "The user has unblocked these users.", data: Schema.object([userIDs] + sequences)),
     ]
 }

@@ -1,7 +1,9 @@
 extension RelationshipNotice {
     func write(into wire: inout WireWriter) {
         wire.tag(event)
-        for version in [state.friends, state.received, state.sent, state.read, state.profile] { wire.version(version) }
+        for version in [state.friends, state.received, state.sent, state.groups, state.blocked, state.read, state.profile] {
+            wire.version(version)
+        }
         wire.unsigned(UInt64(state.unreadCount))
         wire.text(String(decoding: data, as: UTF8.self))
     }
@@ -14,6 +16,8 @@ extension RelationshipNotice {
         state.friends = try wire.version()
         state.received = try wire.version()
         state.sent = try wire.version()
+        state.groups = try wire.version()
+        state.blocked = try wire.version()
         state.read = try wire.version()
         state.profile = try wire.version()
         let count = try wire.unsigned()

@@ -6,6 +6,10 @@ public struct RelationshipState: Hashable, Sendable {
     public var received = Version.zero
     /// The version of the newest change of the sent friend requests; ``Version/zero`` for none.
     public var sent = Version.zero
+    /// The version of the newest change of the friend groups, or of the friends in them; ``Version/zero`` for none.
+    public var groups = Version.zero
+    /// The version of the newest change of the blocklist; ``Version/zero`` for none.
+    public var blocked = Version.zero
     /// The version of the user's last report of what it has read; ``Version/zero`` for none.
     public var read = Version.zero
     /// The version of the newest change of the profile; ``Version/zero`` for none.
@@ -16,13 +20,15 @@ public struct RelationshipState: Hashable, Sendable {
     public init() {}
 
     /// The lists that clients synchronize by a sequence.
-    public enum List: Sendable { case friends, requests }
+    public enum List: Sendable { case friends, requests, groups, blocked }
 
     /// The sequence of a list. Clients compare it for equality.
     public func sequence(of list: List) -> String {
         switch list {
         case .friends: friends.text
         case .requests: received.text + sent.text
+        case .groups: groups.text
+        case .blocked: blocked.text
         }
     }
 
@@ -31,6 +37,8 @@ public struct RelationshipState: Hashable, Sendable {
         switch list {
         case .friends: friends > other.friends
         case .requests: received > other.received || sent > other.sent
+        case .groups: groups > other.groups
+        case .blocked: blocked > other.blocked
         }
     }
 }
@@ -45,13 +53,15 @@ extension RelationshipState {
         case .state:
             state.friends = max(friends, notice.state.friends)
             state.profile = max(profile, notice.state.profile)
+            (state.groups, state.blocked) = (max(groups, notice.state.groups), max(blocked, notice.state.blocked))
             state.takeRequests(notice.state)
         case .friendsAdded, .friendsChanged, .friendsDeleted: state.friends = max(friends, notice.state.friends)
         case .requestsAdded, .requestsDeleted: state.takeRequests(notice.state)
         case .requestsRead where notice.state.read > read:
             (state.read, state.unreadCount) = (notice.state.read, notice.state.unreadCount)
         case .requestsRead: break
-        case .blockedAdded, .blockedDeleted, .groupsChanged: break
+        case .blockedAdded, .blockedDeleted: state.blocked = max(blocked, notice.state.blocked)
+        case .groupsChanged: state.groups = max(groups, notice.state.groups)
         }
         return state
     }
@@ -99,7 +109,9 @@ public struct RelationshipNotice: Hashable, Sendable {
             switch self {
             case .friendsAdded, .friendsChanged, .friendsDeleted: .friends
             case .requestsAdded, .requestsDeleted: .requests
-            case .state, .requestsRead, .blockedAdded, .blockedDeleted, .groupsChanged: nil
+            case .blockedAdded, .blockedDeleted: .blocked
+            case .groupsChanged: .groups
+            case .state, .requestsRead: nil
             }
         }
     }

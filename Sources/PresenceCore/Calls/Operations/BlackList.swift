@@ -56,6 +56,7 @@ enum GetBlackList: ClientOperation {
         ]),
         answer: Schema.object([
             Schema.required("userIDs", Schema.list(of: Schema.reference("UserID"))),
+            Schema.required("seq", Schema.described(Schema.string, "The sequence of the blocklist: blockVersion of onRelationshipState.")),
             Schema.sometimes("cursor", Schema.described(Schema.string, "Present if more pages follow.")),
         ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
@@ -77,12 +78,14 @@ enum GetBlackList: ClientOperation {
 extension OwnerRequest {
     /// The JSON of one page of the blocklist.
     func blocked(after cursor: String?, limit: Int, of owner: borrowing Owner) -> [UInt8] {
-        let page = list(.blocked, of: owner).page(after: cursor, limit: limit + 1)
+        let list = list(.blocked, of: owner)
+        let page = list.page(after: cursor, limit: limit + 1)
         let users = page.prefix(limit)
         var json = JSONWriter(reserving: 32 + 32 * users.count)
         json.object { json in
             json.key("userIDs")
             json.array { json in for entry in users { json.string(entry.key) } }
+            json.member("seq", list.sequence)
             if page.count > limit, let last = users.last { json.member("cursor", last.key) }
         }
         return json.bytes

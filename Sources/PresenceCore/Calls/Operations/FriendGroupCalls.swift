@@ -86,7 +86,8 @@ enum GetFriendGroups: ClientOperation {
                     of: Schema.object([
                         Schema.required("name", Schema.string), Schema.required("userCnt", ["type": "integer", "minimum": 0]),
                         Schema.required("userIDs", Schema.list(of: Schema.reference("UserID"))),
-                    ])))
+                    ]))),
+            Schema.required("seq", Schema.described(Schema.string, "The sequence of the groups: groupsVersion of onRelationshipState.")),
         ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {

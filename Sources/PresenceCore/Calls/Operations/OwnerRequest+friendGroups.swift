@@ -146,6 +146,7 @@ extension OwnerRequest {
             json.array { json in
                 for (group, users) in zip(chosen, members) { json.group(group, users) }
             }
+            json.member("seq", list(.friendGroup, of: owner).sequence)
         }
         guard json.bytes.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }
         return .friendCalled(FriendCallResult(json: json.bytes))

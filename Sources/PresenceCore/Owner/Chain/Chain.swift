@@ -508,6 +508,7 @@ extension Owner {
         // Clients pass all changes of a list together.
         var begun: [Row.Kind] = []
         var replaced: [Row] = []
+        var movesMembers = false
         for change in changes {
             let held = users[user].list(change.kind).entry(for: change.key)
             if let held, held.version.stamp >= version.stamp {
@@ -530,7 +531,10 @@ extension Owner {
             if row.isUnseen, let held { ListMarks(user: user, kind: change.kind).keepRemoval(held, of: &self, at: now, into: &outbox) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
             if held?.isRemoved == false { replaced.append(row) }
+            movesMembers = movesMembers || row.movesMember(insteadOf: held)
         }
+        // The groups name their friends.
+        if movesMembers { ListMarks(user: user, kind: .friendGroup).mark(&self, at: now, into: &outbox) }
         if ListMarks.showGroups(replaced, of: user, in: &self, at: now, into: &outbox) { news?.noteState() }
         FriendFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
         if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, at: now, into: &outbox) }

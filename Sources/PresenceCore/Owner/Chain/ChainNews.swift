@@ -32,9 +32,7 @@ struct ChainNews {
         let wasThere = held.map { !$0.isRemoved } ?? false
         switch row.kind {
         case .friendGroup: changesGroups = changesGroups || wasThere || row.value != nil
-        case .friend:
-            let before = (held?.fact(of: row.user) as Friend?)?.groupIDs ?? []
-            changesGroups = changesGroups || before != (try? Friend(row))?.groupIDs ?? []
+        case .friend: changesGroups = changesGroups || row.movesMember(insteadOf: held)
         default: break
         }
         guard let event = Self.event(of: row, wasThere: wasThere) else { return }
@@ -109,7 +107,7 @@ extension OwnedUser {
     var relationship: RelationshipState {
         var state = RelationshipState()
         guard !lists.isEmpty else { return state }
-        state.friends = list(.friend).version
+        (state.friends, state.groups, state.blocked) = (list(.friend).version, list(.friendGroup).version, list(.blocked).version)
         let requests = FriendRequests(of: record.user, self)
         (state.received, state.sent) = (requests.received.version, requests.sent.version)
         (state.read, state.profile) = (list(.pendencyRead).version, list(.profile).version)
@@ -127,8 +125,9 @@ extension ChainNews {
         let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
         var notices = isSilent ? [] : notices(groups: groups)
         if changesGroups, !isSilent {
-            let data = groups.json(of: owner.users[user].list(.friend), of: id)
-            notices.append(RelationshipNotice(.groupsChanged, owner.users[user].relationship, data: data))
+            let state = owner.users[user].relationship
+            let data = groups.json(of: owner.users[user].list(.friend), of: id, sequence: state.sequence(of: .groups))
+            notices.append(RelationshipNotice(.groupsChanged, state, data: data))
         }
         if movesSequence, !isSilent { notices.append(RelationshipNotice(.state, owner.users[user].relationship)) }
         let policy = owner.policies.policy(of: id)
@@ -159,12 +158,20 @@ extension ChainNews {
     }
 }
 
+extension Row {
+    /// Whether a friend joins or leaves a group by this row.
+    func movesMember(insteadOf held: RowList.Entry?) -> Bool {
+        guard kind == .friend else { return false }
+        return (held?.fact(of: user) as Friend?)?.groupIDs ?? [] != (try? Friend(self))?.groupIDs ?? []
+    }
+}
+
 extension FriendGroups {
     /// Most friends that an event names. An event with more leaves them out, and the client reads the groups.
     private static let namedMax = 1_000
 
-    /// The data of the event about changed groups: all groups, with their friends.
-    func json(of friends: RowList, of user: UserID) -> [UInt8] {
+    /// The data of the event about changed groups: all groups, with their friends, and the sequence of the groups.
+    func json(of friends: RowList, of user: UserID, sequence: String) -> [UInt8] {
         let members = members(of: groups, in: friends, of: user)
         let isNamed = members.reduce(0) { $0 + $1.count } <= Self.namedMax
         var json = JSONWriter(reserving: 1_024)
@@ -173,6 +180,7 @@ extension FriendGroups {
             json.array { json in
                 for (group, friends) in zip(groups, members) { json.group(group, friends, isNamed: isNamed) }
             }
+            json.member("seq", sequence)
         }
         return json.bytes
     }

@@ -1,0 +1,138 @@
+import NodeFixture
+import PresenceClient
+import Synchronization
+import Testing
+
+extension ConformanceTests {
+    /// Devices that were away while another device of the user has changed the groups and the blocklist, over HTTP on three nodes.
+    @Suite struct TencentAwayTests {
+        /// Whether a network refuses new connections.
+        private final class Gate: Sendable {
+            private let state = Mutex(false)
+            var isClosed: Bool {
+                get { state.withLock { $0 } }
+                set { state.withLock { $0 = newValue } }
+            }
+        }
+
+        private static let lists = ["friendSeq", "groupsVersion", "blockVersion"]
+
+        /// The sequences of friends, groups and blocked users as the calls answer them.
+        private func answered(in app: App, node: Int) async throws -> [String?] {
+            var sequences: [String?] = []
+            for operation in ["getFriendList", "getFriendGroups", "getBlackList"] {
+                sequences.append(try await app.call(operation, "{}", node: node)["seq"].text)
+            }
+            return sequences
+        }
+
+        /// The same as a stream was told them last.
+        private static func told(_ events: [Session.Event]) -> [String?] {
+            let state = events.last { $0.name == "onRelationshipState" }
+            return lists.map { state?.json[$0]?.text }
+        }
+
+        /// Gives ann two friends, each in a group.
+        private func befriend(in app: App) async throws {
+            for (other, group) in [("ben", "work"), ("cid", "home")] {
+                _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#, node: 1)
+                let answer = try await app.call("createFriendGroup", #"{"groupNames":["\#(group)"],"userIDs":["\#(other)"]}"#, node: 2)
+                #expect(answer["resultCode"].number == 0)
+            }
+        }
+
+        private func client(of app: App, at addresses: [String]? = nil) throws -> PresenceClient {
+            var configuration = app.configuration(of: "ann", nodes: [0])
+            if let addresses { configuration.addresses = addresses }
+            configuration.keepsRelationships = true
+            return try PresenceClient(configuration)
+        }
+
+        /// Waits until a client has all lists, with these groups and blocked users.
+        private func expect(_ groups: [String], blocked: [String], at client: PresenceClient, in app: App) async throws {
+            try await app.cluster.until("a device has the groups \(groups) and blocks \(blocked)") {
+                let lists = client.friendship.relationships
+                let users = lists.groups.map { "\($0.name) \($0.userIDs?.joined(separator: ",") ?? "?")" }
+                return lists.isComplete && users == groups && lists.blocked == blocked
+            }
+        }
+
+        @Test(
+            "P30 P33 P36 P38 The client of a device that was away has the groups and blocks of one that stayed, resumed and logged in anew")
+        func clients() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            try await befriend(in: app)
+            let gate = Gate()
+            let network = try await FaultyNetwork(to: app.cluster.nodes[1].ports.client) { _ in
+                ConnectionFate(end: gate.isClosed ? .refused : .never)
+            }
+            let (stayed, away) = (try client(of: app), try client(of: app, at: ["http://127.0.0.1:\(network.port)"]))
+            for device in [stayed, away] {
+                try await device.login()
+                try await expect(["work ben", "home cid"], blocked: [], at: device, in: app)
+            }
+            gate.isClosed = true
+            network.cut()
+            try await app.cluster.until("the device is away") { await away.connectionState != .connected }
+            try await stayed.friendship.renameFriendGroup("work", to: "office")
+            try await stayed.friendship.deleteFriendGroup(["home"])
+            #expect(try await stayed.friendship.addBlackList(["dan"]).map(\.resultCode) == [0])
+            try await expect(["office ben"], blocked: ["dan"], at: stayed, in: app)
+            gate.isClosed = false
+            let new = try client(of: app)
+            try await new.login()
+            for device in [away, new] {
+                try await expect(["office ben"], blocked: ["dan"], at: device, in: app)
+                try await app.cluster.until("the friends are those of the other device") {
+                    device.friendship.relationships.friends == stayed.friendship.relationships.friends
+                }
+            }
+            for device in [stayed, away, new] { try await device.logout() }
+            try await network.close()
+        }
+
+        @Test("P38 A resumed stream and a new one are told the newest sequences of groups and blocks, which the calls answer as well")
+        func streams() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            try await befriend(in: app)
+            var first: Session? = try await app.login("ann", node: 0, query: "platform=ios")
+            let before = Self.told(first?.events ?? [])
+            #expect(try await answered(in: app, node: 1) == before && !before.contains(nil))
+            let position = try #require(first?.events.last { !$0.id.isEmpty }?.id)
+            first = nil
+            _ = try await app.call("renameFriendGroup", #"{"oldName":"work","newName":"office"}"#, node: 1)
+            _ = try await app.call("deleteFriendGroup", #"{"groupNames":["home"]}"#, node: 2)
+            _ = try await app.call("addBlackList", users(["dan"]), node: 1)
+            for (node, query) in ["platform=web", "platform=ios&lastEventID=\(position)"].enumerated() {
+                let session = try await app.login("ann", node: node + 1, query: query)
+                let told = Self.told(session.events)
+                for (old, new) in zip(before, told) { #expect(old != new) }
+                #expect(try await answered(in: app, node: node) == told)
+            }
+        }
+
+        @Test("P34 P35 P38 The sequence of the groups moves with a group's friends, and with nothing else in the friend list")
+        func sequences() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            try await befriend(in: app)
+            let session = try await app.login("ann", node: 0)
+            let calls = [
+                (false, "modifyFriend", #"{"userID":"ben","values":{"Remark":"Benny"}}"#), (false, "addFriend", #"{"userID":"eve"}"#),
+                (true, "addFriendsToFriendGroup", #"{"groupName":"home","userIDs":["ben"]}"#),
+                (true, "delFriendsFromFriendGroup", #"{"groupName":"work","userIDs":["ben"]}"#),
+                (false, "deleteFriends", #"{"userIDs":["eve"],"delType":1}"#), (true, "deleteFriends", #"{"userIDs":["cid"],"delType":1}"#),
+            ]
+            var held = try await app.call("getFriendGroups", "{}")["seq"].text
+            for (number, (moves, operation, body)) in calls.enumerated() {
+                #expect(try await app.call(operation, body, node: number % 3).status == 200)
+                let now = try await app.call("getFriendGroups", "{}", node: 2)["seq"].text
+                #expect((now != held) == moves, "\(operation) \(body)")
+                held = now
+                guard moves else { continue }
+                try await session.until("the groups at \(now ?? "none")") { events in
+                    events.contains { $0.name == "onFriendGroupsChanged" && $0.json["seq"]?.text == now }
+                }
+            }
+        }
+    }
+}
