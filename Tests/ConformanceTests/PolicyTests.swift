@@ -74,14 +74,58 @@ extension ConformanceTests {
             #expect(own["version"]?.text == version && seen["version"]?.text == version)
         }
 
-        @Test("A smaller quota evicts from the lists that are there, and a larger one gives room again") func smallerQuota() async throws {
+        @Test("Under a smaller quota the earliest subscriptions are inactive, and open devices are told, as when they come back")
+        func smallerQuota() async throws {
             let app = try await App("zim")
             try await app.register(["ann", "a", "b", "c"])
             for name in ["c", "b", "a"] {
-                #expect(try await app.call("subscribeUserStatus", users([name], #""expiry":60"#), node: 1).code == 0)
+                #expect(try await app.call("subscribeUserStatus", users([name], #""expiry":600"#), node: 1).code == 0)
             }
+            let ann = try await app.login("ann", node: 0)
+            let others = [try await app.login("a", node: 1), try await app.login("b", node: 1), try await app.login("c", node: 1)]
+            try await ann.status(of: "c") { $0.general == "ONLINE" }
             try await app.set(#"{"subscription.maxPerSubscriber":2}"#, node: 2)
-            try await app.cluster.until("the earliest is evicted") { try await app.followed() == ["a", "b"] }
+            try await told(ann, of: "c", as: "unsubscribed")
+            #expect(try await app.followed() == ["a", "b"])
+            #expect(try await app.followedCount() == 2)
+            try await app.setStatus("inactive", of: "c", node: 2)
+            try await app.setStatus("active", of: "a", node: 2)
+            try await ann.status(of: "a") { $0.custom == "active" }
+            #expect(ann.statuses(of: "c").allSatisfy { $0.custom != "inactive" })
+            try await app.set(#"{"subscription.maxPerSubscriber":3}"#, node: 1)
+            try await told(ann, of: "c", as: "subscribed")
+            try await ann.status(of: "c") { $0.custom == "inactive" }
+            #expect(try await app.followed() == ["a", "b", "c"])
+            for session in others { session.close() }
+        }
+
+        @Test("A preset with a smaller quota that an administrator tries for a moment costs no subscription") func triedPreset()
+            async throws
+        {
+            let app = try await App("zim")
+            let names = many(0..<250)
+            try await app.register(["ann"] + names)
+            for start in [0, 100, 200] {
+                let some = names[start..<min(start + 100, 250)]
+                #expect(try await app.call("subscribeUserStatus", users(some, #""expiry":600"#), node: 1).code == 0)
+            }
+            let ann = try await app.login("ann", node: 2)
+            #expect(try await app.admin("setAppPolicy", #"{"preset":"tencent"}"#, node: 0).status == 200)
+            #expect(try await app.followed() == Array(names[50...]), "the newest 200 are active")
+            try await told(ann, of: "u0000", as: "unsubscribed")
+            #expect(try await app.admin("setAppPolicy", #"{"preset":"zim"}"#, node: 1).status == 200)
+            #expect(try await app.followed() == names)
+            try await told(ann, of: "u0000", as: "subscribed")
+        }
+
+        /// Waits until a session is told of a change of the subscription to `target`.
+        private func told(_ session: Session, of target: String, as change: String) async throws {
+            try await session.until("\(target) is \(change)") { events in
+                events.contains { event in
+                    event.name == "onSubscriptionChangedOnOtherDevices"
+                        && event.json[change]?.elements.contains { $0.text == target } == true
+                }
+            }
         }
 
         @Test("Changes of two administrators at once are both kept, and all nodes agree") func twoAdministrators() async throws {

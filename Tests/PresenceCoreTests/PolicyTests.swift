@@ -162,14 +162,58 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    @Test("A smaller quota evicts the earliest subscriptions of an existing list") mutating func smallerQuota() {
-        cluster.login("bob", on: 1)
+    @Test("Under a smaller quota the earliest subscriptions are inactive, and become active when there is room")
+    mutating func smallerQuota() {
+        let bob = cluster.login("bob", on: 1)
         for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
         _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":2}}"#)
-        let bob = UserID(app: "default", id: "bob")
-        let users = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.users
-        #expect(users[users.index(of: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
+        #expect(followed() == ["carl", "dora"])
+        #expect(changes(bob) == ["- ann"])
+        cluster.setStatus("ann", "unseen", on: 0)
+        #expect(cluster.clients[bob].view["ann"]?["customStatus"] != .string("unseen"))
+        _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":3}}"#)
+        #expect(followed() == ["ann", "carl", "dora"])
+        #expect(changes(bob) == ["- ann", "+ ann"])
+        #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("unseen"))
+        _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":1}}"#)
+        #expect(followed() == ["dora"])
+        cluster.call(.unsubscribeUserStatus([user("dora")], subscribeType: nil), by: "bob", on: 1)
+        cluster.advance(.seconds(1))
+        #expect(followed() == ["carl"])
+        #expect(changes(bob).suffix(3) == ["- ann carl", "- dora", "+ carl"])
+        cluster.setStatus("carl", "seen", on: 2)
+        #expect(cluster.clients[bob].view["carl"]?["customStatus"] == .string("seen"))
     }
+
+    @Test("A call under a smaller quota evicts an active subscription, and the inactive ones stay")
+    mutating func evictionUnderSmallerQuota() {
+        cluster.login("bob", on: 1)
+        for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
+        _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":1}}"#)
+        guard case .subscribed(let evicted, _, _, _, _, _, _) = cluster.subscribe("bob", to: ["eve"], on: 1) else {
+            Issue.record("not subscribed")
+            return
+        }
+        #expect(evicted == [user("dora")])
+        #expect(followed() == ["eve"])
+        _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":9}}"#)
+        #expect(followed() == ["ann", "carl", "eve"])
+    }
+
+    /// The targets of bob's active subscriptions.
+    private func followed() -> [String] {
+        cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.kept(user("bob")).subscriptions.map { String($0.target.id) }
+    }
+
+    /// The changes of subscriptions of which a client was told.
+    private func changes(_ client: Int) -> [String] {
+        cluster.clients[client].events.filter { $0.name == "onSubscriptionChangedOnOtherDevices" }.map { event in
+            let (begun, ended) = (names(event.data["subscribed"]), names(event.data["unsubscribed"]))
+            return (begun.isEmpty ? [] : ["+"] + begun).joined(separator: " ") + (ended.isEmpty ? [] : ["-"] + ended).joined(separator: " ")
+        }
+    }
+
+    private func names(_ list: JSONValue?) -> [String] { list?.elements.map(\.textValue) ?? [] }
 
     @Test("If none is evicted, targets beyond the quota are refused by name") mutating func reject() {
         _ = setPolicy(#"{"preset":"rongcloud","settings":{"subscription.maxPerSubscriber":2}}"#)

@@ -125,6 +125,10 @@ import Testing
         set(#"{"subscription.maxPerSubscriber":1}"#)
         cluster.advance(.seconds(1))
         #expect(list().total == 1)
+        set(#"{"subscription.maxPerSubscriber":2}"#)
+        #expect(list().page == targets[1...2].sorted().map { "\($0) 2" }, "an inactive subscription is active again")
+        setNick("newer", of: targets[2])
+        #expect(told(phone).last == targets[2])
     }
 
     @Test("A subscription expires, and may be renewed before; sessions are told if the app wants it (N6, R12)") mutating func expiry() {

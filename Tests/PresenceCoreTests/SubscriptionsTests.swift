@@ -20,6 +20,17 @@ import Testing
         #expect(list.liveCount == 2)
     }
 
+    @Test("Beyond the quota the earliest subscriptions are inactive, and an eviction leaves them in the list") mutating func inactive() {
+        for (time, target) in ["z", "m", "a", "k"].enumerated() { _ = list.merge(entry(target, at: Milliseconds(time))) }
+        #expect(list.inactive(beyond: 2).map(\.target) == [user("z"), user("m")])
+        #expect(list.active(within: 2).live.map(\.target) == [user("a"), user("k")])
+        #expect(list.active(within: 4).liveCount == 4 && list.inactive(beyond: 4) == [])
+        _ = list.merge(entry("new", at: 7))
+        let evicted = list.evict(downTo: 2, besides: [user("z"), user("m")], version: Version(milliseconds: 9, counter: 0, node: 1))
+        #expect(evicted.map(\.target) == [user("a")])
+        #expect(list.live.map(\.target) == ["k", "m", "new", "z"].map { user($0) })
+    }
+
     /// A node restarts while a target waits for a slow disk. A client that resumes from an earlier position must still receive the target.
     @Test("An entry that has not been sent yet is not known before it is sent") mutating func unsentEntry() {
         _ = list.merge(entry("told", at: 1).observed(at: 1))

@@ -30,6 +30,9 @@ struct Policies {
     /// The policy for a user's app.
     func policy(of user: UserID) -> Policy { followed.isEmpty ? standard : followed[String(user.app)] ?? standard }
 
+    /// The time of the policy of a user's app; 0 for none. A client that resumes from before may not know what the policy allows.
+    func changedAt(for user: UserID) -> Milliseconds { entries[String(user.app)]?.version.milliseconds ?? 0 }
+
     /// Whether users of any app are removed (`users.forgetAfter`).
     var removesUsers: Bool { standard.removesUsers || followed.contains { $0.value.removesUsers } }
 

@@ -31,7 +31,7 @@ public enum EventText {
         }
     }
 
-    /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call of another session has made and ended.
+    /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call of another session, or a new quota, has made and ended.
     public static func subscriptionsChanged(_ change: ListUpdate, id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
             json.key("subscribed")

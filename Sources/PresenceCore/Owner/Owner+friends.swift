@@ -8,20 +8,20 @@ extension Owner {
     /// All users whose status a user receives, as far as this node knows.
     func list(of id: UserID) -> ListUpdate {
         let user = index(ofKnown: id)
-        var listUpdate = ListUpdate(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
+        var listUpdate = ListUpdate(whole: user.map { self.subscriptions(of: $0) } ?? Subscriptions(), of: id)
         listUpdate.mayBeIncomplete = listsMayBeIncomplete
         listUpdate.notices = [RelationshipNotice(.state, user.map { users[$0].relationship } ?? RelationshipState())]
         guard let user else { return listUpdate }
         listUpdate.version = max(listUpdate.version, users[user].followsVersion)
         listUpdate.listHash = users[user].listHash
+        let subscriptions = self.subscriptions(of: user)
         if listsMayBeIncomplete {
-            let ended = users[user].subscriptions.tombstones(of: nil).map(\.target)
+            let ended = (subscriptions.tombstones(of: nil) + SubscriptionQuota(user: user).inactive(of: self)).map(\.target)
             let formerFriends = users[user].list(.friend).removedKeys.filter { $0 != Row.lateMark }.map { UserID($0, besides: id) }
-            listUpdate.removed = droppedTargets(ended + formerFriends.filter { users[user].subscriptions.entry(for: $0) == nil }, by: user)
+            listUpdate.removed = droppedTargets(ended + formerFriends.filter { subscriptions.entry(for: $0) == nil }, by: user)
         }
         ProfileFollows(user: user).add(to: &listUpdate, of: self)
         guard users[user].list(.friend).liveCount > 0, FriendFollows(user: user).areTold(by: self) else { return listUpdate }
-        let subscriptions = users[user].subscriptions
         listUpdate.added += FriendFollows(user: user).followed(by: self)
         listUpdate.profiles.removeAll { subscriptions.entry(for: $0) == nil }
         return listUpdate

@@ -2,10 +2,7 @@ import PresenceWire
 
 /// Rules of an app's policy for the users that this node owns.
 extension Owner {
-    /// Users that one user may follow.
-    func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
-
-    /// Applies a new policy. A smaller quota applies to existing lists, and a shorter time to users who are already away.
+    /// Applies a new policy. A quota applies to existing lists, and a shorter time to users who are already away.
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
@@ -13,10 +10,12 @@ extension Owner {
         let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
-            let subscriptionsCount = max(users[index].subscriptions.liveCount, users[index].list(.profileSubscription).liveCount)
-            let breaksRule = subscriptionsCount > subscriptionsMax(of: index) || !ChainVisibility(user: index).isShown(by: self)
+            let breaksRule = !ChainVisibility(user: index).isShown(by: self)
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &outbox) }
+            if new.subscriptionsMax != old.subscriptionsMax {
+                SubscriptionQuota(user: index).changed(from: old, by: &self, at: now, into: &outbox)
+            }
             if isHooked { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
             schedule(index, at: now)
         }

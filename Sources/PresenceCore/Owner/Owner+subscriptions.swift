@@ -27,12 +27,12 @@ extension Owner {
     mutating func releaseListUpdates(_ listUpdate: ListUpdate) -> ListUpdate {
         guard let user = index(ofKnown: listUpdate.user) else { return listUpdate }
         var listUpdate = listUpdate
+        let active = ActiveSubscriptions(of: user, by: self)
         listUpdate.added.removeAll {
-            $0.isFriend
-                ? !FriendFollows(user: user).isTold($0.target, by: self) : !users[user].isSubscribed(to: $0.target, $0.subscribeType)
+            $0.isFriend ? !FriendFollows(user: user).isTold($0.target, by: self) : !active.has($0.target, $0.subscribeType)
         }
-        listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
-        listUpdate.unfollowed.removeAll { users[user].isSubscribed(to: $0.target, $0.subscribeType) }
+        listUpdate.removed.removeAll { active.hasStatus(of: $0) }
+        listUpdate.unfollowed.removeAll { active.has($0.target, $0.subscribeType) }
         ProfileFollows(user: user).release(&listUpdate, of: self)
         listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // Some may be friends by now.
         let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
@@ -47,8 +47,10 @@ extension Owner {
         guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
         let version = clock.next(at: now.wall)
         let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
+        let inactive = SubscriptionQuota(user: user).inactive(of: self)
         let expired = users.modify(user) { $0.subscriptions.expire(at: now.wall, version: version) }
         drop(expired, of: user, hasExpired: notifies, into: &outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &self, at: now, into: &outbox)
     }
 
     /// Merges subscriptions of another owner, and sends the list to the gateways if one was newer. Returns whether one was.
@@ -66,11 +68,11 @@ extension Owner {
         return true
     }
 
-    /// Schedules the cut of a list beyond its quota.
+    /// Schedules the cut of a list that is longer than any quota.
     ///
     /// Two replicas may each have known a part of it. Another part may still arrive, and remove some of the list.
     mutating func repairQuotaLater(_ user: Index, at now: Now) {
-        guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
+        guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = due }
     }
@@ -84,16 +86,10 @@ extension Owner {
         if !ChainVisibility(user: user).isShown(by: self) { ChainVisibility(user: user).show(by: &self, at: now, into: &outbox) }
         FriendFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
         ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
-        guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
-        let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))
+        guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }
+        let version = clock.next(at: now.wall)
+        let evicted = SubscriptionQuota(user: user).evict(downTo: Limits.subscriptionsMax, version: version, from: &self)
         drop(evicted, of: user, into: &outbox)
-    }
-
-    /// Ends the earliest subscriptions until `countMax` are left. Returns their tombstones.
-    mutating func evict(downTo countMax: Int, from user: Index, version: Version) -> [Subscription] {
-        let evicted = users.modify(user) { $0.subscriptions.evict(downTo: countMax, version: version) }
-        counters.evictions += UInt64(evicted.count)
-        return evicted
     }
 
     /// Sends the ended subscriptions to the sessions, and writes the tombstones.

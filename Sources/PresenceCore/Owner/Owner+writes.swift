@@ -75,10 +75,10 @@ extension Owner {
 
     // MARK: Inspection
 
-    /// The facts of a user that this node holds, as owner or replica: the record, and the live subscriptions by target.
+    /// The facts of a user that this node holds, as owner or replica: the record, and the active subscriptions by target.
     package func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) {
         guard let index = index(ofKnown: user) else { return (Record(blank: user), []) }
-        return (users[index].record, users[index].subscriptions.live.map { $0.observed(at: 0) })
+        return (users[index].record, subscriptions(of: index).live.map { $0.observed(at: 0) })
     }
 
     /// Whether this node owns a user and waits for sessions that may not be registered yet.

@@ -91,11 +91,32 @@ struct Subscriptions {
     }
 
     /// Evicts the earliest subscriptions until `countMax` are left. Those just added count as the latest. Returns the new tombstones.
-    mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
+    ///
+    /// - Parameter inactive: targets whose subscriptions stay. They do not count.
+    mutating func evict(downTo countMax: Int, besides inactive: Set<UserID> = [], version: Version) -> [Subscription] {
         guard liveCount > countMax else { return [] }
-        let order = live.sorted { ($0.version, $0.target) < ($1.version, $1.target) }  // Not by the time of a wall clock, which may jump.
-        return order.prefix(liveCount - countMax).map { remove($0, version: version) }
+        let order = inactive.isEmpty ? self.order : self.order.filter { !inactive.contains($0.target) }
+        return order.prefix(max(order.count - countMax, 0)).map { remove($0, version: version) }
     }
+
+    /// The live entries beyond `countMax`: the earliest ones, in their order.
+    func inactive(beyond countMax: Int) -> [Subscription] {
+        guard liveCount > countMax else { return [] }
+        return Array(order.prefix(liveCount - countMax))
+    }
+
+    /// The list without the live entries beyond `countMax`.
+    func active(within countMax: Int) -> Subscriptions {
+        guard liveCount > countMax else { return self }
+        let inactive = Set(inactive(beyond: countMax).map(\.target))
+        var active = self
+        active.entries.removeAll { !$0.isRemoved && inactive.contains($0.target) }
+        active.liveCount = countMax
+        return active
+    }
+
+    /// The live entries, the earliest first. Not by the time of a wall clock, which may jump.
+    private var order: [Subscription] { live.sorted { ($0.version, $0.target) < ($1.version, $1.target) } }
 
     /// The outcome of an earlier attempt of a call that started at `start`: the targets that it added, and those that it evicted for them.
     ///

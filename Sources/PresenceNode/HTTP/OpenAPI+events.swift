@@ -121,7 +121,8 @@ extension OpenAPI {
                 summary: "Sent once for each type of subscription, after all records of that type, users who never logged in included.",
                 data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
             StreamEvent(
-                name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user changed the subscriptions.",
+                name: "onSubscriptionChangedOnOtherDevices",
+                summary: "Another session of the user, the back end or a new quota changed the subscriptions.",
                 data: Schema.object([
                     Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
                     Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),

@@ -366,7 +366,7 @@ public struct ListUpdate: Hashable, Sendable {
     public var isWhole: Bool
     public var added: [Followed]
     public var removed: [UserID]
-    /// Whether a call on one device made the change, so that the user's other sessions receive `added` and `unfollowed` (R14).
+    /// Whether a call or a new quota made the change, so that the user's other sessions receive `added` and `unfollowed` (R14).
     public var isNews = false
     /// The subscriptions that the call has ended, if `isNews`. They include those to friends, whose records the user still receives.
     public var unfollowed: [Unfollowed] = []

@@ -153,7 +153,8 @@ enum ExplanationText {
         let policy = owner.policies.policy(of: viewer)
         json.member("userID", viewer.id)
         write(user.sessions, into: &json, cluster, at: now)
-        json.member("subscriptions", Int64(user.subscriptions.liveCount))
+        let subscriptions = user.subscriptions.active(within: Int(policy.subscriptionsMax))
+        json.member("subscriptions", Int64(subscriptions.liveCount))
         json.member("subscriptionsMax", policy.subscriptionsMax)
         json.member("statusEnabled", policy.statusEnabled)
         json.key("because")
@@ -161,11 +162,14 @@ enum ExplanationText {
             if viewer == target { json.string("a user always sees itself") }
             if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: users see only themselves") }
             if policy.plan == .basic { json.string("the app's plan is \"basic\": users see only themselves") }
-            if let entry = user.subscriptions.entry(for: target) {
+            if let entry = subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
             } else if owner.index(ofKnown: viewer).map({ FriendFollows(user: $0).isTold(target, by: owner) }) == true {
                 json.string("the target is a friend, whom the viewer sees without a subscription (friends.autoNotify)")
+            } else if user.subscriptions.entry(for: target) != nil {
+                json.string(
+                    "the viewer's subscription is inactive: \(policy.subscriptionsMax) newer ones reach subscription.maxPerSubscriber")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {
                 json.string(
                     "the viewer no longer follows the target: removed, evicted or expired at \(removed.version.milliseconds)")

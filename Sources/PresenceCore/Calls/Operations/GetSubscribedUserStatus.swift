@@ -76,13 +76,15 @@ extension JSONWriter {
     }
 }
 
-extension OwnerRequest {
-    /// Returns a page of the list, or the entries of `only`. Subscriptions to profiles follow those to statuses.
-    func subscriptions(of owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
+extension GetSubscribedUserStatus {
+    /// Returns a page of the active subscriptions, or those of `only`. Subscriptions to profiles follow those to statuses.
+    static func subscriptions(
+        of id: UserID, at owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?
+    ) -> Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
-        let subscriptions = owner.users[user].subscriptions
+        let subscriptions = owner.subscriptions(of: user)
         let hasProfiles = (type.map(Subscription.isOfProfile) ?? true) && owner.users[user].list(.profileSubscription).liveCount > 0
-        let profiles = hasProfiles ? owner.users[user].profileSubscriptions.entries.filter { $0.isOf(type) } : []
+        let profiles = hasProfiles ? SubscriptionQuota(user: user).activeProfiles(of: owner).entries.filter { $0.isOf(type) } : []
         if let only {
             let statuses = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
             let found = statuses + profiles.filter { only.contains($0.target) }

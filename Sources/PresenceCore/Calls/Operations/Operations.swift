@@ -230,7 +230,8 @@ extension OwnerRequest {
         case .unsubscribe(let targets, let type, let session): unsubscribe(targets, of: type, by: session, on: &owner, into: &outbox)
         case .logout(let session): logout(session, on: &owner, into: &outbox)
         case .subscriptions(let only, let offset, let limit, let type):
-            answerAsWritten(subscriptions(of: owner, only: only, offset: offset, limit: limit, type: type), into: &outbox)
+            let page = GetSubscribedUserStatus.subscriptions(of: id, at: owner, only: only, offset: offset, limit: limit, type: type)
+            answerAsWritten(page, into: &outbox)
         case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
         case .visibility: answerAsWritten(.visibility(visibility(of: owner)), into: &outbox)
         case .register: register(on: &owner, into: &outbox)

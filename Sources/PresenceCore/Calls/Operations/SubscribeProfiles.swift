@@ -17,11 +17,12 @@ extension OwnerRequest {
         let nonFriends = type == ProfileSubscription.friendProfile ? targets.filter { !isFriend($0, of: owner) } : []
         if !nonFriends.isEmpty, policy.errorShape == .wholeCall { return answer(.refused(.noFriends(nonFriends)), into: &outbox) }
         _ = owner.accepts(request.begunAt, at: now)
-        let held = owner.users[user].profileSubscriptions
+        let all = owner.users[user].profileSubscriptions
         let asked = targets.filter { !nonFriends.contains($0) }
-        let done = asked.compactMap { held.entry(for: $0) }.filter { request.isRepeated && $0.version > request.begunAt }
+        let done = asked.compactMap { all.entry(for: $0) }.filter { request.isRepeated && $0.version > request.begunAt }
         let new = asked.filter { target in !done.contains { $0.target == target } }
         let quota = Int(policy.subscriptionsMax)
+        let held = all.active(within: quota)
         let refused = policy.overflow == .reject ? surplus(of: new, besides: held, quota) : []
         if !refused.isEmpty, policy.errorShape == .wholeCall {
             return answer(.subscribed(evicted: [], refused: refused, nonFriends: []), into: &outbox)
@@ -37,7 +38,7 @@ extension OwnerRequest {
         let followed = added.map { target in
             ListUpdate.Followed(
                 target: target, delivered: .nothing, since: version.milliseconds,
-                subscribeType: min(held.entry(for: target)?.subscribeType ?? type, type), expiresAt: expiresAt)
+                subscribeType: min(all.entry(for: target)?.subscribeType ?? type, type), expiresAt: expiresAt)
         }
         let changes =
             followed.map { followed in

@@ -249,6 +249,8 @@ struct SubscribeRequest {
         let version = owner.clock.next(at: now.wall)
         let expiresAt = seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
+        let quota = SubscriptionQuota(user: user)
+        var inactive = Set(quota.inactive(of: owner).map(\.target))
         let sessionPeers = owner.users[user].sessionPeers
         let accepted = targets.map(\.user).filter { !refused.contains($0) }
         let done = owner.users[user].subscriptions.done(accepted, since: request.isRepeated ? request.begunAt : nil)
@@ -262,12 +264,14 @@ struct SubscribeRequest {
             entry.observedAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
             if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
         }
+        inactive.subtract(changed.map(\.target))
         let evictionVersion = owner.clock.next(at: now.wall)
-        let evicted = owner.evict(downTo: owner.subscriptionsMax(of: user), from: user, version: evictionVersion)
+        let evicted = quota.evict(downTo: owner.subscriptionsMax(of: user), besides: inactive, version: evictionVersion, from: &owner)
         // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
         let sessions = owner.users[user].sessions
         let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
-        let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
+        let active = owner.subscriptions(of: user)
+        let kept = targets.filter { active.entry(for: $0.user) != nil }
         let followed = kept.map {
             ListUpdate.Followed(
                 target: $0.user, delivered: isAlone || $0.delivered == .laterChanges ? $0.delivered : .nothing, since: version.milliseconds,
@@ -285,7 +289,7 @@ struct SubscribeRequest {
     /// Targets for which there is no room where the policy evicts nobody.
     private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: borrowing Owner) -> [UserID] {
         guard policy.overflow == .reject else { return [] }
-        let list = owner.users.index(of: id).map { owner.users[$0].subscriptions } ?? Subscriptions()
+        let list = owner.users.index(of: id).map { owner.subscriptions(of: $0) } ?? Subscriptions()
         let new = targets.filter { list.entry(for: $0.user) == nil }
         return new.dropFirst(max(Int(policy.subscriptionsMax) - list.liveCount, 0)).map(\.user)
     }

@@ -53,6 +53,7 @@ extension OwnerRequest {
         guard type.map({ !Subscription.isOfProfile($0) }) ?? true else { return answerWhenStored(.done, into: &outbox) }
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
+        let inactive = SubscriptionQuota(user: user).inactive(of: owner)
         let unknownAt = owner.listsMayBeIncomplete ? now.wall : nil
         let (ended, others) = owner.users.modify(user) {
             $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt)
@@ -60,6 +61,7 @@ extension OwnerRequest {
         // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
         let isDoubtful = owner.listsMayBeIncomplete && targets != nil
         owner.drop(isDoubtful ? ended + others : ended, of: user, by: session, into: &outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
         if !isDoubtful { outbox.rows += others.map { Row($0, of: id) } }
         answerWhenStored(.done, into: &outbox)
     }

@@ -149,7 +149,7 @@ extension ChainNews {
         update.profiles = added
         update.removedProfiles = ProfileFollows(user: user).unfollowed(deleted, by: owner)
         guard FriendFollows(user: user).areTold(by: owner) else { return }
-        let subscriptions = owner.users[user].subscriptions
+        let subscriptions = owner.subscriptions(of: user)
         update.profiles.removeAll { subscriptions.entry(for: $0) == nil }
         update.added = added.filter { subscriptions.entry(for: $0) == nil }.map {
             ListUpdate.Followed(friend: $0, since: update.version.milliseconds)

@@ -22,11 +22,12 @@ struct FriendFollows {
     /// The friends without a subscription, for the gateways; sorted.
     func followed(by owner: borrowing Owner) -> [ListUpdate.Followed] {
         let (id, friends) = (owner.users.user(at: user), owner.users[user].list(.friend))
-        let allowedAt = owner.policies.entry(String(id.app))?.version.milliseconds ?? 0
+        let allowedAt = owner.policies.changedAt(for: id)
         let since = max(allowedAt, friends.learnedAt)
+        let subscriptions = owner.subscriptions(of: user)
         return friends.live.compactMap { key, version in
             let friend = UserID(key, besides: id)
-            guard owner.users[user].subscriptions.entry(for: friend) == nil else { return nil }
+            guard subscriptions.entry(for: friend) == nil else { return nil }
             return ListUpdate.Followed(friend: friend, since: max(since, version.milliseconds + Self.publicationTime))
         }
     }
@@ -55,7 +56,9 @@ struct FriendFollows {
         let ended = owner.users[user].subscriptionsToNonFriends
         guard !ended.isEmpty else { return }
         let version = owner.clock.next(at: now.wall)
+        let inactive = SubscriptionQuota(user: user).inactive(of: owner)
         owner.drop(owner.users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
     }
 
     /// Schedules the end of subscriptions to users who are not friends, as in ``Owner/repairQuotaLater(_:at:)``: a replica may know the

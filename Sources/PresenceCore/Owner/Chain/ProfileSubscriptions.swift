@@ -2,8 +2,8 @@ import PresenceWire
 
 /// The subscriptions of one user to profiles (R3, types 2 and 4), from the rows of the user's list.
 struct ProfileSubscriptions {
-    /// The subscriptions in force, by target.
-    let entries: [Subscription]
+    /// The subscriptions, by target.
+    private(set) var entries: [Subscription]
 
     init(_ list: RowList, of user: UserID) {
         entries = list.entries.compactMap { entry in
@@ -23,16 +23,29 @@ struct ProfileSubscriptions {
 
     /// The subscriptions, the earliest first.
     var order: [Subscription] { entries.sorted { ($0.version, $0.target) < ($1.version, $1.target) } }
+
+    /// The subscriptions beyond `countMax`: the earliest ones, in their order.
+    func inactive(beyond countMax: Int) -> [Subscription] {
+        entries.count > countMax ? Array(order.prefix(entries.count - countMax)) : []
+    }
+
+    /// The newest subscriptions, at most `countMax`.
+    func active(within countMax: Int) -> ProfileSubscriptions {
+        guard entries.count > countMax else { return self }
+        let inactive = Set(inactive(beyond: countMax).map(\.target))
+        var active = self
+        active.entries.removeAll { inactive.contains($0.target) }
+        return active
+    }
 }
 
 extension OwnedUser {
     /// The subscriptions to profiles.
     var profileSubscriptions: ProfileSubscriptions { ProfileSubscriptions(list(.profileSubscription), of: record.user) }
 
-    /// Whether the user has a subscription of the kind of `type` to a target.
-    func isSubscribed(to target: UserID, _ type: UInt8) -> Bool {
-        Subscription.isOfProfile(type)
-            ? list(.profileSubscription).contains(String(target.id)) : subscriptions.entry(for: target) != nil
+    /// The subscriptions to profiles beyond `countMax`, the earliest first.
+    func inactiveProfileSubscriptions(beyond countMax: Int) -> [Subscription] {
+        list(.profileSubscription).liveCount > countMax ? profileSubscriptions.inactive(beyond: countMax) : []
     }
 }
 
@@ -45,15 +58,17 @@ struct ProfileFollows {
     /// Adds all followed profiles to a whole list.
     func add(to list: inout ListUpdate, of owner: borrowing Owner) {
         guard !owner.users[user].lists.isEmpty else { return }
-        list.added += owner.users[user].profileSubscriptions.entries.map {
+        let allowedAt = owner.policies.changedAt(for: list.user)
+        list.added += SubscriptionQuota(user: user).activeProfiles(of: owner).entries.map {
             ListUpdate.Followed(
-                target: $0.target, delivered: .nothing, since: $0.version.milliseconds, subscribeType: $0.subscribeType,
+                target: $0.target, delivered: .nothing, since: max(allowedAt, $0.version.milliseconds), subscribeType: $0.subscribeType,
                 expiresAt: $0.expiresAt)
         }
         let friends = owner.users[user].list(.friend)
         list.profiles = friends.liveKeys.map { UserID($0, besides: list.user) }
         guard list.mayBeIncomplete else { return }
-        let removed = friends.removedKeys + owner.users[user].list(.profileSubscription).removedKeys
+        let inactive = SubscriptionQuota(user: user).inactiveProfiles(of: owner).map { String($0.target.id) }
+        let removed = friends.removedKeys + owner.users[user].list(.profileSubscription).removedKeys + inactive
         let keys = Set(removed).subtracting([Row.lateMark]).sorted()
         list.removedProfiles = unfollowed(keys.map { UserID($0, besides: list.user) }, by: owner)
     }
@@ -80,10 +95,11 @@ struct ProfileFollows {
         update.removedProfiles = unfollowed(update.removedProfiles, by: owner)
     }
 
-    /// Those of the users whose profiles the sessions do not follow: they are not friends, and there is no subscription.
+    /// Those of the users whose profiles the sessions do not follow: they are not friends, and no subscription is active.
     func unfollowed(_ targets: [UserID], by owner: borrowing Owner) -> [UserID] {
-        let (friends, subscriptions) = (owner.users[user].list(.friend), owner.users[user].list(.profileSubscription))
-        return targets.filter { !friends.contains(String($0.id)) && !subscriptions.contains(String($0.id)) }
+        guard !targets.isEmpty else { return [] }
+        let (friends, active) = (owner.users[user].list(.friend), ActiveSubscriptions(of: user, by: owner))
+        return targets.filter { !friends.contains(String($0.id)) && !active.hasProfile(of: $0) }
     }
 
     // MARK: Ends of subscriptions
@@ -98,12 +114,14 @@ struct ProfileFollows {
         into outbox: inout Outbox
     ) {
         guard !ended.isEmpty else { return }
+        let inactive = SubscriptionQuota(user: user).inactiveProfiles(of: owner)
         let changes = ended.map { ChainRules.Change.remove(.profileSubscription, String($0.target.id)) }
         owner.write(changes, of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &outbox)
         var update = change(added: [], removed: ended, by: origin, of: owner)
         update.hasExpired = hasExpired
         owner.users.modify(user) { $0.listHash = update.listHash(after: $0.listHash) }
         for peer in owner.users[user].sessionPeers { outbox.send(.listUpdate(update), to: peer) }
+        SubscriptionQuota(user: user).sendProfileActivity(inactiveBefore: inactive, by: &owner, into: &outbox)
     }
 
     /// Ends the subscriptions that have expired.
@@ -125,8 +143,8 @@ struct ProfileFollows {
     /// Schedules a repair after a row from another node: two sides of a split may each have known a part of the lists.
     func repairLater(after row: Row, by owner: inout Owner, at now: Now) {
         guard row.kind == .profileSubscription || row.kind == .friend else { return }
-        let isBeyondQuota = owner.users[user].list(.profileSubscription).liveCount > owner.subscriptionsMax(of: user)
-        guard isBeyondQuota || !owner.users[user].profilesOfNonFriends.isEmpty else { return }
+        let isTooLong = owner.users[user].list(.profileSubscription).liveCount > Limits.subscriptionsMax
+        guard isTooLong || !owner.users[user].profilesOfNonFriends.isEmpty else { return }
         let due = now.instant + owner.settings.takeoverTimeout
         owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
@@ -134,7 +152,7 @@ struct ProfileFollows {
     /// Removes the subscriptions that may not be in the list.
     func repair(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         endNonFriends(by: &owner, at: now, into: &outbox)
-        let surplus = owner.users[user].list(.profileSubscription).liveCount - owner.subscriptionsMax(of: user)
+        let surplus = owner.users[user].list(.profileSubscription).liveCount - Limits.subscriptionsMax
         guard surplus > 0 else { return }
         drop(Array(owner.users[user].profileSubscriptions.order.prefix(surplus)), of: &owner, at: now, into: &outbox)
     }
