@@ -92,6 +92,9 @@ extension WireWriter {
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
         case .done: tag(6)
+        case .unsubscribed(let unknown):
+            tag(19)
+            users(unknown)
         case .refused(let refusal):
             tag(7)
             self.refusal(refusal)

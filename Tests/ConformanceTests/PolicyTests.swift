@@ -207,6 +207,9 @@ extension ConformanceTests {
             #expect(asked.statuses.map(\.user) == ["ann"])  // Oneself, with a token of the app.
             #expect(try await app.call("subscribeUserStatus", users(["bob"])).errors == ["bob 70107"])
             #expect(try await app.call("getSubscribedUserStatus", "{}")["total"].number == 0)
+            for node in 0..<3 {
+                #expect(try await app.call("unsubscribeUserStatus", users(["bob"]), node: node).errors == ["bob 70107"])
+            }
             #expect(try await app.admin("kick", #"{"userID":"bob"}"#).code == 70107)
             #expect(try await app.admin("queryOnlineStatus", users(["bob"])).errors == ["bob 70107"])
 
@@ -223,6 +226,20 @@ extension ConformanceTests {
             #expect(try await app.call("getUserStatus", users(many(600..<1_000))).errors == [])
             #expect(try await app.admin("importUsers", users(many(0..<1_001))).code == 6017)
             carl.close()
+        }
+
+        @Test("A subscription to an unknown user that is older than users.mustBeRegistered can be ended")
+        func unsubscribeUnknown() async throws {
+            let app = try await App("rollcall")
+            try await app.register(["bob"])
+            #expect(try await app.call("subscribeUserStatus", users(["bob", "ghost"])).errors == [])
+            try await app.set(#"{"users.mustBeRegistered":true,"errors.shape":"wholeCall"}"#, node: 1)
+            let refused = try await app.call("unsubscribeUserStatus", users(["bob", "ghost"]), node: 2)
+            #expect(refused.status == 404 && refused.code == 70107 && refused.errors == ["ghost 70107"])
+            #expect(try await app.followed() == ["bob", "ghost"])
+            try await app.set(#"{"errors.shape":"perUser"}"#, node: 1)
+            #expect(try await app.call("unsubscribeUserStatus", users(["bob", "ghost"]), node: 2).errors == ["ghost 70107"])
+            #expect(try await app.followed() == [])
         }
 
         @Test("If users must be registered, a back end may call for those who are") func named() async throws {

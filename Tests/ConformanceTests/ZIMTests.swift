@@ -56,7 +56,8 @@ extension ConformanceTests {
             var bob = try await app.login("bob", node: 2)
             try await app.cluster.until("bob is online") { handler.newest("bob")?.onlineStatus == .online }
             let body = #"{"customStatus":"x","onlineStatus":1,"statusType":"OFFLINE"}"#
-            #expect(try await app.call("setSelfStatus", body, as: "bob", node: 1)["userStatus"].general == "ONLINE")
+            #expect(try await app.call("setSelfStatus", body, as: "bob", node: 1)["userStatus"].custom == "x")
+            #expect(try await app.status(of: "bob", node: 2).general == "ONLINE")
             bob.close()
             try await app.cluster.until("bob is offline") { handler.newest("bob")?.onlineStatus == .offline }
             bob = try await app.login("bob", node: 1)
@@ -107,6 +108,47 @@ extension ConformanceTests {
             }
             let answer = try await app.call("setSelfStatus", #"{"customStatus":"a day","expiry":86400}"#, node: 2)
             #expect(answer.code == 0 && answer["userStatus"].custom == "a day")
+        }
+
+        @Test("Z5 A validity of 0 is bound by the longest validity as well") func unlimitedCustomStatus() async throws {
+            let app = try await App("zim", #"{"customStatus.ttl":0}"#)
+            #expect(try await app.policy(node: 1)["settings"]["customStatus.ttl"]?.number == 86_400)
+            try await app.set(#"{"customStatus.ttlMax":1}"#, node: 2)
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"for a second"}"#, node: 1).code == 0)
+            let set = try await ann.status(of: "ann") { $0.custom == "for a second" }
+            let setAt = try #require(set["lastCustomStatusUpdateTime"]?.number)
+            try await ann.status(of: "ann") { $0.custom == "" && $0["lastCustomStatusUpdateTime"]?.number ?? 0 > setAt }
+        }
+
+        @Test("A text that is set before a switch of the preset keeps its length and its end") func textBeforeSwitch() async throws {
+            let app = try await App("rollcall")
+            let text = String(repeating: "x", count: 256)
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\",\"expiry\":172800}", node: 1).code == 0)
+            let version = try await app.status(of: "ann", node: 2)["version"]?.text
+            #expect(try await app.admin("setAppPolicy", #"{"preset":"zim"}"#, node: 2).status == 200)
+            for node in 0..<3 {
+                let kept = try await app.status(of: "ann", node: node)
+                #expect(kept.custom == text && kept["version"]?.text == version)
+            }
+            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", node: 1).code == 6017)
+            ann.close()
+        }
+
+        @Test("Z22 Answers show the user itself as its streams do: one version has one content") func ownContent() async throws {
+            let app = try await App("zim", #"{"query.selfAllowed":true}"#)
+            let ann = try await app.login("ann", node: 0)
+            let set = try await app.setStatus("Busy", of: "ann", node: 1)["userStatus"]
+            let told = try await ann.status(of: "ann") { $0.custom == "Busy" }
+            #expect(set == told)
+            #expect(told.general == "UNKNOWN" && told["lastUpdateTime"]?.number == 0)
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "ann", node: node) == told) }
+            let published = try await app.call("publishEvent", #"{"value":10000}"#, node: 2)["userStatus"]
+            #expect(published.event == 10_000)
+            #expect(try await ann.status(of: "ann") { $0.event == 10_000 } == published)
+            #expect(try await app.status(of: "ann").general == "ONLINE")
+            ann.close()
         }
 
         @Test("Z5 Z8 What a login sets lasts as long as what a call sets") func customStatusOfLoginEnds() async throws {

@@ -55,6 +55,9 @@ import Testing
         #expect(app.policy.customStatusSeconds == 86_400)
         #expect(try AppPolicy(try JSONReader.read(app.json)).policy == app.policy)
         #expect(try changed(app, json: #"{"settings":{"customStatus.ttlMax":86401}}"#).policy.customStatusSeconds == 86_401)
+        #expect(try changed(app, json: #"{"settings":{"customStatus.ttl":0}}"#).policy.customStatusSeconds == 86_400)
+        #expect(try changed(json: #"{"settings":{"customStatus.ttlMax":3600}}"#).policy.customStatusSeconds == 3_600)
+        #expect(try changed(json: #"{"preset":"rollcall"}"#).policy.customStatusSeconds == 0, "until it is cleared")
     }
 
     @Test(

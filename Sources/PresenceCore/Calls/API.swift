@@ -152,10 +152,10 @@ extension Policy {
 }
 
 extension JSONWriter {
-    /// Writes the member `userStatus` of an operation that changes the caller's own status.
+    /// Writes the member `userStatus` of an operation that changes the caller's own status, as the caller's streams have it.
     mutating func ownStatus(in answer: CallAnswer, _ policy: Policy) {
         guard case .userStatus(let record) = answer else { preconditionFailure("a call that changes a status is answered with \(answer)") }
         key("userStatus")
-        userStatus(record, showsPlatforms: policy.exposesPlatforms, isOwn: true)
+        userStatus(record, showsPlatforms: policy.exposesPlatforms, isUnknown: policy.selfReport == .unknown, isOwn: true)
     }
 }

@@ -126,8 +126,7 @@ struct Calls {
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            if case .issueTicket(let ticket) = pending.call { return finish(sent.call, .ticket(ticket), &edge, &cluster) }
-            finish(sent.call, .done, &edge, &cluster)
+            finish(sent.call, pending.answerWhenDone, &edge, &cluster)
         case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.unknownOutcomes), &edge, &cluster)
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
@@ -147,7 +146,7 @@ struct Calls {
         _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
-        switch waiting[index]?.endCheck() {
+        switch waiting[index]?.endCheck(owner.policies.policy(of: pending.caller)) {
         case .refused(let answer): return finish(index, answer, &edge, &cluster)
         case .passed(let call): return begin(call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
         case nil: break

@@ -31,7 +31,7 @@ struct PendingCalls {
     enum Phase: Equatable {
         /// The record of the caller, which shows whether the user exists.
         case checkingCaller
-        /// The records of the users whom a call of the relationship chain adds or blocks. They show which users exist.
+        /// The records of the users whom a call adds, blocks or unsubscribes from. They show which users exist.
         case checkingTargets
         /// The answers of the operation itself.
         case running
@@ -70,7 +70,8 @@ struct PendingCalls {
         var users: [UserID] = []
         var records: [Record?] = []
         var phase = Phase.running
-        /// For `subscribe` and the relationship chain: users unknown to the app. For `importUsers`: users who could not be registered.
+        /// For `subscribe`, `unsubscribe` and the relationship chain: users unknown to the app. For `importUsers`: users who could not be
+        /// registered.
         var excluded: [UserID] = []
         /// For `subscribe`: the counts that the nodes are asked for, and the targets that have reached the follower limit.
         var followerSums: FollowerSums?

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// Checks before a call begins, where `users.mustBeRegistered` is on: whether the app knows the caller, and the users whom a call of the
-/// relationship chain adds or blocks.
+/// relationship chain adds or blocks, or an `unsubscribeUserStatus` names.
 extension PendingCalls.Pending {
     /// The end of a check.
     enum Check {
@@ -9,28 +9,33 @@ extension PendingCalls.Pending {
         case refused(CallAnswer)
     }
 
-    /// Begins the check of the users whom the call adds or blocks. Returns them; nil if there is none, or if they have been checked.
+    /// Begins the check of the users whom the call names. Returns them; nil if there is none, or if they have been checked.
     mutating func beginCheck(_ policy: Policy) -> [UserID]? {
-        guard phase != .checkingTargets, policy.mustBeRegistered, !call.chainTargets.isEmpty else {
+        guard phase != .checkingTargets, policy.mustBeRegistered, !call.checkedTargets.isEmpty else {
             phase = .running
             return nil
         }
         phase = .checkingTargets
-        return call.chainTargets
+        return call.checkedTargets
     }
 
     /// Ends a check whose records have arrived; nil if none is under way.
     ///
-    /// Each user whom the app does not know has 30003 in the answer, and the call goes on without that user.
-    mutating func endCheck() -> Check? {
+    /// Each user whom the app does not know has 30003 in the answer, and the call goes on without that user. An `unsubscribeUserStatus`
+    /// answers 70107, or is refused with `errors.shape` `wholeCall`. Otherwise it goes on with all users, because a subscription may be
+    /// older than the setting.
+    mutating func endCheck(_ policy: Policy) -> Check? {
         switch phase {
         case .checkingCaller:
             guard areKnown == [true] else { return .refused(.refused(.noSuchUser([caller]))) }
             phase = .running
         case .checkingTargets:
             excluded = zip(users, areKnown).filter { !$1 }.map(\.0)
+            if case .unsubscribeUserStatus = call, policy.errorShape == .wholeCall, !excluded.isEmpty {
+                return .refused(.refused(.noSuchUser(excluded)))
+            }
             let rest = call.without(excluded)
-            if rest.chainTargets.isEmpty { return .refused(call.answer(unknownOutcomes)) }
+            if rest.checkedTargets.isEmpty { return .refused(call.answer(unknownOutcomes)) }
             call = rest
         case .running, .checkingRelations: return nil
         }
@@ -39,6 +44,15 @@ extension PendingCalls.Pending {
     }
 
     private var areKnown: [Bool] { records.map { $0?.isOfKnownUser ?? false } }
+
+    /// The answer when the owner has made the change.
+    var answerWhenDone: CallAnswer {
+        switch call {
+        case .issueTicket(let ticket): .ticket(ticket)
+        case .unsubscribeUserStatus where !excluded.isEmpty: .unsubscribed(unknown: excluded)
+        default: .done
+        }
+    }
 
     /// The results for the users of a call whom the app does not know.
     var unknownOutcomes: [ChainOutcome] { excluded.map { ChainOutcome(user: $0, code: .noSuchUser) } }
@@ -50,9 +64,10 @@ extension FriendCallResult {
 }
 
 extension Call {
-    /// The users whom the call adds or blocks. Other calls concern users who are in the caller's lists already.
-    fileprivate var chainTargets: [UserID] {
+    /// The users whom the call adds, blocks or unsubscribes from. Other calls of the chain concern users in the caller's lists.
+    fileprivate var checkedTargets: [UserID] {
         switch self {
+        case .unsubscribeUserStatus(let targets, _): targets ?? []
         case .chain(.add(let other, _, _, _)): [other]
         case .chain(.setBlocked(let users, true)): users
         case .friendCall(.importFriends(let friends)): friends.map(\.user)
@@ -61,8 +76,11 @@ extension Call {
     }
 
     /// The operation of a call about the caller's lists.
-    var listOperation: OwnerOperation {
+    ///
+    /// - Parameter session: the calling session.
+    func listOperation(by session: OriginSession) -> OwnerOperation {
         switch self {
+        case .unsubscribeUserStatus(let targets, let type): .unsubscribe(targets, subscribeType: type, session: session)
         case .chain(let call): .chain(call)
         case .friendCall(let call): .friendCall(call)
         default: preconditionFailure("\(self) is not about the caller's lists")
@@ -79,7 +97,7 @@ extension Call {
         guard !users.isEmpty else { return self }
         let isKnown = { (user: UserID) in !users.contains(user) }
         return switch self {
-        case .chain: .chain(.setBlocked(chainTargets.filter(isKnown), true))
+        case .chain: .chain(.setBlocked(checkedTargets.filter(isKnown), true))
         case .friendCall(.importFriends(let friends)): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
         default: self
         }

@@ -29,6 +29,8 @@ public enum CallAnswer: Equatable, Sendable {
     case subscribed(
         evicted: [UserID], refused: [UserID] = [], followerLimitReached: [UserID] = [], nonFriends: [UserID] = [], unknown: [UserID] = [],
         records: [Record?]?, users: [UserID])
+    /// Answers `unsubscribeUserStatus` where the app does not know some of the users.
+    case unsubscribed(unknown: [UserID])
     /// The users whose owners have not confirmed the registration.
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)

@@ -77,7 +77,7 @@ extension OpenAPI {
             "statusType",
             [
                 "type": "string", "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
-                "description": "UNKNOWN, with lastUpdateTime 0: the own status on the event stream where self.reportStatus is \"unknown\".",
+                "description": "UNKNOWN, with lastUpdateTime 0: the own status where self.reportStatus is \"unknown\".",
             ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
         Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),

@@ -169,7 +169,11 @@ extension Policy {
             "The longest custom status, in bytes of UTF-8."),
         Setting(
             "customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound,
-            "The validity of a custom status whose call gives no `expiry`, in seconds. 0 keeps it until it is cleared."),
+
+            """
+            The validity of a custom status whose call gives no `expiry`, in seconds. 0 keeps it until it is cleared, or for \
+            `customStatus.ttlMax` if that is less than 30 days.
+            """),
         Setting(
             "customStatus.ttlMax", \.customStatusSecondsMax, Limits.customStatusSeconds,
             "The longest validity of a custom status, in seconds. It also limits `customStatus.ttl`."),
@@ -320,6 +324,15 @@ extension Policy {
         }
     }
 
+    /// Bounds the validity of a custom status that names none by the longest one (Z5).
+    ///
+    /// 30 days, the largest value of `customStatus.ttlMax`, bound only calls that name a validity: without one a text may stay for good.
+    fileprivate mutating func boundCustomStatus() {
+        let isBound = customStatusSecondsMax < Limits.customStatusSeconds.upperBound
+        customStatusSeconds =
+            customStatusSeconds == 0 && isBound ? customStatusSecondsMax : min(customStatusSeconds, customStatusSecondsMax)
+    }
+
     /// The value of a setting as JSON.
     ///
     /// - Parameter showsSecrets: whether secrets are written. Only nodes of the cluster may read them.
@@ -427,7 +440,7 @@ public struct AppPolicy: Equatable, Sendable {
         changed.policy = Policy(changed.preset)
         for member in changed.overrides { try changed.policy.set(member.name, to: member.value) }
         try changed.policy.validate()
-        changed.policy.customStatusSeconds = min(changed.policy.customStatusSeconds, changed.policy.customStatusSecondsMax)
+        changed.policy.boundCustomStatus()
         return changed
     }
 

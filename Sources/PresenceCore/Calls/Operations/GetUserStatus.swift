@@ -66,7 +66,9 @@ enum GetUserStatus: ClientOperation {
                         errors.append(UserError(unknown: user))
                         continue
                     }
-                    json.userStatus(record, showsPlatforms: showsPlatforms, isOwn: user == caller)
+                    let isOwn = user == caller
+                    json.userStatus(
+                        record, showsPlatforms: showsPlatforms, isUnknown: isOwn && policy.selfReport == .unknown, isOwn: isOwn)
                     if let adding { json.reopen { adding(user, &$0) } }
                 }
             }

@@ -181,17 +181,15 @@ extension Calls {
         case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
-        case .unsubscribeUserStatus(let targets, let type):
-            ask(.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index)), of: caller, for: index, &cluster)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
         case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
-        case .chain, .friendCall:
+        case .unsubscribeUserStatus, .chain, .friendCall:
             guard let targets = waiting[index]?.beginCheck(owner.policies.policy(of: caller)) else {
-                return ask(call.listOperation, of: caller, for: index, &cluster)
+                return ask(call.listOperation(by: waiting.originSession(of: index)), of: caller, for: index, &cluster)
             }
             gather(targets, for: index, &edge, &owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)

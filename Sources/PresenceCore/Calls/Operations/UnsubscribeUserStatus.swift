@@ -39,8 +39,17 @@ enum UnsubscribeUserStatus: ClientOperation {
     static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .done = answer else { preconditionFailure("unsubscribeUserStatus is answered with \(answer)") }
-        json.object { json in json.member("errorUserList", errors) }
+        let unknown: [UserID]
+        switch answer {
+        case .done: unknown = []
+        case .unsubscribed(let users): unknown = users
+        default: preconditionFailure("unsubscribeUserStatus is answered with \(answer)")
+        }
+        json.object { json in json.member("errorUserList", errors + unknown.map { UserError(unknown: $0) }) }
+    }
+
+    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
+        if case .unsubscribed(let unknown) = answer { rejections.count(.registered, unknown.count) }
     }
 }
 
