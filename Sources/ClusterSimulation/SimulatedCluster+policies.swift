@@ -52,7 +52,7 @@ extension SimulatedCluster {
             let owner = owner(of: kick.user)
         else { return }
         let record = nodes[owner].kept(userID(kick.user)).record
-        if record.statusType != .unlogined || !record.pushDevices.isEmpty {
+        if record.statusType == .online || !record.pushDevices.isEmpty {
             violate(.kicksHold, "user-\(kick.user) was kicked and is gone, its record is \(record.words)")
         }
     }

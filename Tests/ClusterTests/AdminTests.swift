@@ -61,7 +61,7 @@ import Testing
         let later = try signedToken(user: "ann")
         for node in 0..<3 { #expect(try await call(later, node) == 200) }
         let found = try await fixture.admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#, node: 2).json
-        #expect(found["userStatusList"]?.elements.map { $0["statusType"]?.text } == ["UNLOGINED"])
+        #expect(found["userStatusList"]?.elements.map { $0["statusType"]?.text } == ["OFFLINE"])
         try await fixture.stop()
     }
 

@@ -19,7 +19,8 @@ extension ConformanceTests {
                 end == "logout"
                 ? try await app.call("logout", "{}", node: 2) : try await app.admin("kick", #"{"userID":"ann"}"#, node: 2)
             #expect(ended.code == 0, "\(ended.json)")
-            let gone = try await bob.status(of: "ann") { $0.general == "UNLOGINED" && ($0["lastSeenTime"]?.number ?? 0) > login }
+            let status = end == "logout" ? "UNLOGINED" : "OFFLINE"
+            let gone = try await bob.status(of: "ann") { $0.general == status && ($0["lastSeenTime"]?.number ?? 0) > login }
             let (seen, changed) = (gone["lastSeenTime"]?.number ?? 0, gone["lastOnlineStatusUpdateTime"]?.number ?? 0)
             #expect(seen > login + 1_000 && seen <= changed && changed - seen < 1_000, "login \(login), seen \(seen), gone \(changed)")
             #expect(try await app.status(of: "ann", node: 0)["lastSeenTime"]?.number == seen)

@@ -122,6 +122,27 @@ extension ConformanceTests {
             #expect(try await app.status(of: "ann").custom == "")
         }
 
+        @Test("T2 A kick gives OFFLINE at once, because the user has not logged out") func kicked() async throws {
+            let app = try await App("tencent")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let ann = try await app.login("ann", node: 0)
+            try await bob.status(of: "ann") { $0.general == "ONLINE" }
+            #expect(try await app.admin("kick", #"{"userID":"ann"}"#, node: 2).code == 0)
+            try await ann.until("the session has ended") { $0.contains { $0.name == "onKickedOffline" } }
+            try await bob.status(of: "ann") { $0.general == "OFFLINE" }
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).general == "OFFLINE") }
+            let count = bob.statuses(of: "ann").count { $0.general == "UNLOGINED" }
+            #expect(try await app.call("logout", "{}", node: 2).code == 0)
+            try await bob.until("the logout is told") { events in
+                let lists = events.filter { $0.name == "onUserStatusChanged" }.map { $0.json["userStatusList"]?.elements ?? [] }
+                return lists.joined().count { $0.user == "ann" && $0.general == "UNLOGINED" } == count + 1
+            }
+            // A user who has logged out stays UNLOGINED.
+            #expect(try await app.admin("kick", #"{"userID":"ann"}"#, node: 0).code == 0)
+            #expect(try await app.status(of: "ann", as: "bob").general == "UNLOGINED")
+        }
+
         @Test("T11 Logout clears the custom status, and the notice says so") func logoutClears() async throws {
             let app = try await App("tencent")
             let ann = try await app.login("ann", node: 0)

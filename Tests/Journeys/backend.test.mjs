@@ -58,8 +58,8 @@ story("The office threw out the thief while my phone changed its token, and it t
   assert.deepEqual(thief.of("onKickedOffline"), [{ reason: "password changed" }]);
   await until("the phone knows", () => phone.state === "kicked");
   assert.match(phone.heard.states.at(-1).reason, /password changed/);
-  await bob.sees("ann", { statusType: "UNLOGINED", onlinePlatforms: [] });
-  assert.ok(bob.statuses("ann").slice(before).every(({ statusType }, index, list) => (statusType === "UNLOGINED") === (index === list.length - 1)),
+  await bob.sees("ann", { statusType: "OFFLINE", onlinePlatforms: [] });
+  assert.ok(bob.statuses("ann").slice(before).every(({ statusType }, index, list) => (statusType === "OFFLINE") === (index === list.length - 1)),
     "one end, the last record");
 
   // No node takes the stolen token or its ticket any more.
@@ -68,7 +68,7 @@ story("The office threw out the thief while my phone changed its token, and it t
     await assert.rejects(s.stream("ann", { node, bearer: stolen, lastEventID: thief.position }), /401/);
     await assert.rejects(s.stream("ann", { node, bearer: null, query: { ticket } }), /401/);
   }
-  assert.equal((await s.status("bob", "ann")).statusType, "UNLOGINED");
+  assert.equal((await s.status("bob", "ann")).statusType, "OFFLINE");
 
   // A token of a later second opens a session, with everything that was Ann's.
   await until("a second has passed", () => Date.now() >= kicked + 2_000);
@@ -85,7 +85,7 @@ story("The office threw out the thief while my phone changed its token, and it t
   assert.deepEqual(told.filter(([action]) => action !== "CustomStatus").slice(0, 2).sort(),
     [["Login", "ios", "ONLINE"], ["Login", "unknown-phone", "ONLINE"]]);
   const kicks = told.filter(([action]) => action === "Kick");
-  assert.deepEqual([kicks.map(([, platform]) => platform).sort(), kicks.at(-1)[2]], [["ios", "unknown-phone"], "UNLOGINED"]);
+  assert.deepEqual([kicks.map(([, platform]) => platform).sort(), kicks.at(-1)[2]], [["ios", "unknown-phone"], "OFFLINE"]);
   assert.deepEqual(told.at(-1), ["Login", "ios", "ONLINE"]);
 });
 

@@ -26,8 +26,8 @@ import Testing
             #expect(cluster.clients[client].events.last?.name == "onKickedOffline")
             #expect(cluster.clients[client].events.last?.data["reason"] == .string("banned"))
         }
-        #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
-        #expect(cluster.record(of: "ann").statusType == .unlogined)
+        #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE", "she has not logged out (T2)")
+        #expect(cluster.record(of: "ann").statusType == .offline)
         #expect(cluster.clients[bob].events.allSatisfy { $0.name != "onKickedOffline" })
     }
 

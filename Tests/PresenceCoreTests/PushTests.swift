@@ -68,7 +68,7 @@ import Testing
         cluster.advance(.seconds(3))
         cluster.call(.kick(reason: "banned"), by: "ann", on: 0)
         cluster.advance(.milliseconds(100))
-        #expect(told.last == "UNLOGINED")
+        #expect(told.last == "OFFLINE")
     }
 
     @Test("A login without push replaces the same device and no other", arguments: [("a", "OFFLINE"), ("b", "ONLINE")])

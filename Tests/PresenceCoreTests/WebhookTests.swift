@@ -32,7 +32,7 @@ import Testing
         #expect(events.map { $0.json["reason"]?.textValue } == [nil, nil, nil, nil, "LinkClose", nil])
         #expect(
             events.map { $0.json["userStatus"]!["statusType"]!.textValue } == [
-                "ONLINE", "ONLINE", "ONLINE", "ONLINE", "OFFLINE", "UNLOGINED",
+                "ONLINE", "ONLINE", "ONLINE", "ONLINE", "OFFLINE", "OFFLINE",
             ])
         #expect(events[1].json["userStatus"]!["customStatus"] == .string("busy"))
         #expect(events.map(\.version) == events.map(\.version).sorted() && Set(events.map(\.version)).count == 6)

@@ -208,10 +208,10 @@ extension OwnedUser {
         if sessions.contains(where: { $0.graceDeadline == nil }) { lastSeenTime = max(lastSeenTime, wall) }
     }
 
-    /// Ends all sessions, as a kick does. Returns them.
+    /// Ends all sessions, as a kick does. Returns them. The user has not logged out and is OFFLINE (T2).
     mutating func endAll(at wall: Milliseconds) -> [OwnedSession] {
         noteSeen(at: wall)
-        (confirmationDeadline, statusAfterLast) = (nil, .unlogined)
+        (confirmationDeadline, statusAfterLast) = (nil, .offline)
         defer { sessions = [] }
         return sessions
     }

@@ -85,7 +85,7 @@ enum Presence {
         let endsAll = change.end?.isOfAll ?? false
         record.pushDevices = endsAll ? [] : user.pushDevices(without: change.departed, change.replacedDevices, by: policy, at: now)
         (record.statusType, record.onlinePlatforms) = user.status(with: record.pushDevices)
-        if endsAll, record.statusType == .offline { record.statusType = .unlogined }  // T2
+        if case .logout? = change.end, record.statusType == .offline { record.statusType = .unlogined }  // T2
         if let customStatus = change.customStatus {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : change.customStatusExpiresAt

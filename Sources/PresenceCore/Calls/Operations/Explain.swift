@@ -120,8 +120,12 @@ enum ExplanationText {
         guard reasons.isEmpty else { return reasons }
         switch record.statusType {
         case .online: return ["no session is open and none may resume: ONLINE ends at the next review"]
-        case .offline: return ["the last session disconnected at \(record.lastOnlineStatusUpdateTime) and did not resume within its grace"]
-        case .unlogined: return ["the user logged out or was kicked, and did not log in again"]
+        case .offline:
+            let time = record.lastOnlineStatusUpdateTime
+            return [
+                "the last session ended at \(time) without a logout: it was lost and did not resume within its grace, or a kick ended it"
+            ]
+        case .unlogined: return ["the user logged out, and did not log in again"]
         }
     }
 
