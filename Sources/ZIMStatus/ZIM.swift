@@ -79,13 +79,13 @@ public final class ZIM: Sendable {
         try await unsubscribeUsersStatus(userIDs)
     }
 
-    /// Returns the status of users, once.
+    /// Returns the status of users, once. ``ZIMUserStatus/lastUpdateTime`` is the time of the last change of the online status (Z18).
     public func queryUsersStatusByUserIDs(
         _ userIDs: [String]
     ) async throws(ZIMError) -> (userStatusList: [ZIMUserStatus], errorUserList: [ZIMErrorUserInfo]) {
         let answer = try await call { () async throws(PresenceError) in try await self.client.getUserStatus(userIDs) }
         let own = ownID
-        return (answer.userStatusList.map { ZIMUserStatus($0, ownID: own) }, answer.errorUserList.map { ZIMErrorUserInfo($0) })
+        return (answer.userStatusList.map { ZIMUserStatus(queried: $0, ownID: own) }, answer.errorUserList.map { ZIMErrorUserInfo($0) })
     }
 
     /// Returns the own subscriptions: all, or those to the named users that are followed.

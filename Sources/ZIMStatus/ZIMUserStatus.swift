@@ -22,7 +22,9 @@ public struct ZIMUserStatus: Sendable, Equatable {
     public let customStatus: String
     /// The platforms on which the user is online.
     public let onlinePlatforms: [String]
-    /// The time of the last change of any field; 0 for the own user, and if nothing is known.
+    /// The time of the last change of any field; in the result of ``ZIM/queryUsersStatusByUserIDs(_:)`` that of ``onlineStatus`` (Z18).
+    ///
+    /// It is 0 for the own user, and if nothing is known.
     public let lastUpdateTime: Int64
     /// The time of the last change of ``onlineStatus``.
     public let lastOnlineStatusUpdateTime: Int64
@@ -38,6 +40,13 @@ public struct ZIMUserStatus: Sendable, Equatable {
         lastUpdateTime = 0
         lastOnlineStatusUpdateTime = 0
         lastCustomStatusUpdateTime = 0
+    }
+
+    /// Makes the status that a query returns. Its ``lastUpdateTime`` is that of the online status, which a custom status does not move.
+    init(queried status: UserStatus, ownID: String?) {
+        var status = status
+        status.lastUpdateTime = status.lastOnlineStatusUpdateTime
+        self.init(status, ownID: ownID)
     }
 
     init(_ status: UserStatus, ownID: String?) {

@@ -142,7 +142,11 @@ extension ConformanceTests.ZIMTests {
         let second = try #require(handler.newest("bob"))
         #expect(second.lastOnlineStatusUpdateTime == online.lastOnlineStatusUpdateTime, "a platform that comes moves no online time")
         let queried = try await zim.queryUsersStatusByUserIDs(["bob"])
-        #expect(queried.userStatusList == [try #require(handler.newest("bob"))] && queried.errorUserList == [])
+        let found = try #require(queried.userStatusList.first)
+        #expect(found.userID == "bob" && found.onlineStatus == .online && found.onlinePlatforms == ["ios", "windows"])
+        #expect(found.lastUpdateTime == online.lastOnlineStatusUpdateTime, "a text moves no time of the query")
+        #expect(found.lastUpdateTime < second.lastUpdateTime && found.lastCustomStatusUpdateTime == busy.lastCustomStatusUpdateTime)
+        #expect(queried.userStatusList.count == 1 && queried.errorUserList == [])
         try await zim.logout()
         for session in [phone, desk] { session.close() }
     }
