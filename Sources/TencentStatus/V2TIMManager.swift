@@ -1,4 +1,5 @@
 import PresenceClient
+import Synchronization
 
 /// Tencent's user status calls (`documents/000…`), over a ``PresenceClient/PresenceClient``.
 ///
@@ -80,11 +81,21 @@ public final class V2TIMManager: Sendable {
 
     private final class Bridge: PresenceListener {
         private let listener: any V2TIMSDKListener
+        private let own = Mutex(OwnStatus())
 
         init(_ listener: any V2TIMSDKListener) { self.listener = listener }
 
+        func onConnected(_ session: Session) { own.withLock { $0.connected(session) } }
+
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+            own.withLock { $0.received(userStatusList) }
             listener.onUserStatusChanged(userStatusList.map { V2TIMUserStatus($0) })
+        }
+
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) { tell(own.withLock { $0.synced() }) }
+
+        private func tell(_ status: UserStatus?) {
+            if let status { listener.onUserStatusChanged([V2TIMUserStatus(status)]) }
         }
 
         func onKickedOffline(reason: String) { listener.onKickedOffline() }
@@ -93,6 +104,8 @@ public final class V2TIMManager: Sendable {
         func onLogout() { listener.onKickedOffline() }
 
         func onConnectionStateChanged(_ change: ConnectionChange) {
+            if change.state == .reconnecting { tell(own.withLock { $0.lost() }) }
+            if change.state == .disconnected { own.withLock { $0.ended() } }
             switch (change.state, change.reason) {
             case (.connecting, _), (.reconnecting, _): listener.onConnecting()
             case (.connected, _): listener.onConnectSuccess()

@@ -102,7 +102,7 @@ extension ConformanceTests {
             let lost = try await ann.status(of: "bob") { $0.general == "OFFLINE" }
             #expect(lost.custom == "")
             #expect(try await app.status(of: "bob", node: 2).custom == "")
-            // The own listener hears when it is connected again.
+            // No stream is open. The next one has the record; the façade tells its listener at once (`TencentStatusTests`).
             let again = try await app.login("bob", node: 2)
             let own = try await again.status(of: "bob") { $0.general == "ONLINE" }
             #expect(own.custom == "" && own["lastCustomStatusUpdateTime"] == lost["lastCustomStatusUpdateTime"])

@@ -71,6 +71,56 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("T11 The own listener is told of OFFLINE without a custom status as soon as the connection is lost") func ownOffline()
+        async throws
+    {
+        let fixture = try await ServedCluster.serving("tencent")
+        let network = try await FaultyNetwork(to: fixture.nodes[1].ports.client) { _ in ConnectionFate() }
+        var configuration = fixture.configuration(of: "ann")
+        configuration.addresses = ["http://127.0.0.1:\(network.port)"]
+        let manager = try V2TIMManager(configuration)
+        let listener = SDKListener(manager)
+        manager.addIMSDKListener(listener)
+        try await manager.login()
+        try await manager.setSelfStatus(V2TIMUserStatus(customStatus: "listening to music"))
+        try await fixture.until("the own listener is told (T9)") { listener.own.all.last?.customStatus == "listening to music" }
+        try await network.close()
+        try await fixture.until("the own listener is told of the loss") {
+            listener.own.all.last?.statusType == V2TIM_USER_STATUS_OFFLINE && listener.own.all.last?.customStatus == ""
+        }
+        // The cluster says the same.
+        try await fixture.until("the user is OFFLINE") {
+            let found = try await fixture.admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#).json["userStatusList"]?.elements.first
+            return found?["statusType"]?.text == "OFFLINE" && found?["customStatus"]?.text == ""
+        }
+        await manager.client.close()
+        try await fixture.stop()
+    }
+
+    /// The session of a dead node may come back, so the cluster knows nothing of the loss.
+    @Test("T11 The own listener is told of the own status again where the loss has changed nothing") func ownBack() async throws {
+        let fixture = try await ServedCluster.serving("tencent")
+        let manager = try V2TIMManager(fixture.configuration(of: "ann"))
+        let listener = SDKListener(manager)
+        manager.addIMSDKListener(listener)
+        try await manager.login()
+        try await manager.setSelfStatus(V2TIMUserStatus(customStatus: "listening to music"))
+        try await fixture.until("the own listener is told (T9)") { listener.own.all.last?.customStatus == "listening to music" }
+        let node = try #require(manager.client.loginSession?.node)
+        try await fixture.nodes.first { $0.nodeID == node }?.kill()
+        try await fixture.until("the own listener is told of the loss") {
+            listener.own.all.contains { $0.statusType == V2TIM_USER_STATUS_OFFLINE && $0.customStatus == "" }
+        }
+        try await fixture.until("and that the user is ONLINE again") { listener.own.all.last?.statusType == V2TIM_USER_STATUS_ONLINE }
+        let loginUserID = try #require(manager.getLoginUser())
+        try await fixture.until("with the text that the cluster has") {
+            let own = try await manager.getUserStatus([loginUserID]).first
+            return own?.statusType == V2TIM_USER_STATUS_ONLINE && own?.customStatus == listener.own.all.last?.customStatus
+        }
+        try await manager.logout()
+        try await fixture.stop()
+    }
+
     @Test("No user is logged in after the session was ended elsewhere") func nobodyAfterAKick() async throws {
         let fixture = try await ServedCluster.serving("tencent")
         try V2TIMManager.configure(fixture.configuration(of: "ann"))

@@ -33,7 +33,7 @@ import Testing
         "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "Glibc", "Darwin"],
         "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "Foundation"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
-        "TencentStatus": ["PresenceClient"], "TencentFriendship": ["PresenceClient", "Synchronization"],
+        "TencentStatus": ["PresenceClient", "Synchronization"], "TencentFriendship": ["PresenceClient", "Synchronization"],
         "RongCloudStatus": ["PresenceClient", "Synchronization"],
         "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
