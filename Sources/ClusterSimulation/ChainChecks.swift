@@ -28,6 +28,7 @@ enum ChainChecks {
         case .chain(let chainCall):
             cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
             forgetShown(chainCall, by: user, &cluster)
+            if case .setBlocked(_, true) = chainCall, cluster.options.isCrossing { cluster.truth.oracles[user].noteHiding() }
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
         case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &cluster)
         default: break
@@ -58,6 +59,7 @@ enum ChainChecks {
             }
             cluster.counts.chain.listsRead += 1
             cluster.truth.chain.lists[call.user].read(json, to: query)
+            OwnListChecks.read(json, to: query, by: call.user, &cluster)
         default: break
         }
     }

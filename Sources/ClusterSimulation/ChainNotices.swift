@@ -13,6 +13,7 @@ enum ChainNotices {
         let user = cluster.clients[client].user
         let lists = cluster.truth.chain.lists[user]
         cluster.counts.chain.noticesRead += 1
+        OwnListChecks.read(event, by: user, &cluster)
         let gap = cluster.clients[client].relationship.read(name, event.data, on: stream.session) { lists.friends(at: $0) }
         guard let gap, isUndisturbed(cluster) else { return }
         cluster.violate(.noticesMatchLists, "user-\(user) reads \(name): \(gap)")

@@ -149,6 +149,11 @@ struct ChainOracle {
         pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
     }
 
+    /// Whether a user certainly blocks another user, and has done so since a moment.
+    func mustBlock(_ other: Int, by user: Int, since moment: Nanoseconds) -> Bool {
+        pair(user, other).mustHold(user < other ? .ownBlocks : .otherBlocks, since: moment)
+    }
+
     /// The most friends that a user can have had since a moment, open calls included.
     private func friendsMost(of user: Int, besides other: Int, since moment: Nanoseconds) -> Int {
         (0..<usersCount).count { friend in

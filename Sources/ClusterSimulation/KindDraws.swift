@@ -28,6 +28,7 @@ struct KindDraws {
         var lostRows = SplitMix64(seed: seed).split(360)
         if lostRows.isOnce(in: 24) { return .lostRows }
         if ChainPlan.isDrawn(seed: seed) { return .befriending }
+        if CrossPlan.isDrawn(seed: seed) { return .crossing }
         guard isHarder else { return .random }
         return inheritanceKind() ?? lossyKind() ?? (removal.isOnce(in: 12) ? .removal : nil)
             ?? apartKind(nodesCount: nodesCount) ?? deathKind() ?? ownerKind()

@@ -106,6 +106,8 @@ struct PairOracle {
     private(set) var known = Known()
     /// For each fact the last time at which it may have held, if it certainly does not hold now.
     private var heldUntil = Array(repeating: Nanoseconds.min, count: PairFacts.all.elements.count)
+    /// For each fact the time since which it certainly holds; `.max` if it does not.
+    private var heldSince = Array(repeating: Nanoseconds.max, count: PairFacts.all.elements.count)
     private(set) var attempts: [Attempt] = []
     /// Whether one of the users may have the other as a friend, and not the other way round.
     private(set) var mayBeOneSided = false
@@ -172,6 +174,9 @@ struct PairOracle {
         for (index, fact) in PairFacts.all.elements.enumerated() where known[fact] == false && before[fact] != false {
             heldUntil[index] = now
         }
+        for (index, fact) in PairFacts.all.elements.enumerated() where known[fact] == true && before[fact] != true {
+            heldSince[index] = now
+        }
     }
 
     private static func contradiction(of claims: Known, _ attempt: Attempt) -> PairFacts? {
@@ -212,6 +217,12 @@ struct PairOracle {
     func mayHold(_ fact: PairFacts, since moment: Nanoseconds) -> Bool {
         let index = PairFacts.all.elements.firstIndex(of: fact) ?? 0
         return known[fact] != false || heldUntil[index] >= moment || attempts.contains { $0.effects.sets.contains(fact) }
+    }
+
+    /// Whether a fact certainly holds now, and has held since a moment.
+    func mustHold(_ fact: PairFacts, since moment: Nanoseconds) -> Bool {
+        let index = PairFacts.all.elements.firstIndex(of: fact) ?? 0
+        return known[fact] == true && heldSince[index] <= moment && !attempts.contains { $0.effects.clears.contains(fact) }
     }
 
     /// The difference of two lists from what is certain; nil for none. All decisions have ended.

@@ -21,7 +21,7 @@ extension Plan {
     static func publishing(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
         // Setting a policy would switch the removal of users off, and make friend lists long.
-        guard random.isOnce(in: 3), !options.isRemoval, !options.isBefriending else { return [] }
+        guard random.isOnce(in: 3), !options.isRemoval, !options.hasChain else { return [] }
         let count = max(options.stepsCount / 4, 12)
         var steps = viewers(options, &random) + events(count, options, &random)
         let (isReachable, changesPolicy) = (random.isOnce(in: 3), random.isOnce(in: 2))

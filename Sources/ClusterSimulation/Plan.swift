@@ -51,6 +51,10 @@ public struct Step: Sendable, CustomStringConvertible {
         case chain(ChainAction)
         /// A call about profiles.
         case profile(ProfileAction)
+        /// A login or a renewal with a token that ends, or another login of the same device.
+        case session(SessionAction)
+        /// A call of a user about its own lists.
+        case ownList(OwnListAction)
     }
 
     /// The time of the step, in virtual milliseconds after the start.
@@ -85,7 +89,7 @@ public struct Plan: Sendable {
         var apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
         apart +=
             Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
-            + Self.halved(options)
+            + Self.halved(options) + CrossPlan.steps(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
         apart += Self.removing(options) + MachineFaultPlan.steps(options) + ChainPlan.steps(options) + ProfilePlan.steps(options)
@@ -108,7 +112,7 @@ public struct Plan: Sendable {
                 action: .setVisibility(
                     user: random.number(in: 0...users), mode: mode, listed: some(&random),
                     // Elsewhere the list stands in for the calls about the blocklist, which fill it.
-                    blocked: random.isOnce(in: 2) && !options.isBefriending ? some(&random) : [],
+                    blocked: random.isOnce(in: 2) && !options.hasChain ? some(&random) : [],
                     isInvisible: random.isOnce(in: 4)))
         }
     }

@@ -9,7 +9,7 @@ struct SimulatedClient {
     static let ignoredEvents: [String] =
         [
             "onConnected", "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
-            "onUserProfileChanged",
+            "onUserProfileChanged", "onTokenExpiring",
         ]
         + RelationshipNotice.Event.allCases.map { "\($0.name)" }
 
@@ -30,6 +30,8 @@ struct SimulatedClient {
     var isPushReachable = false
     /// The true time at which its token was issued.
     var tokenIssuedAt: Milliseconds = 0
+    /// The end of its token; `.max` for never.
+    var tokenExpiresAt: Milliseconds = .max
     var stream: Stream?
     /// The number of its streams. An event of an earlier stream is ignored.
     var attempt = 0

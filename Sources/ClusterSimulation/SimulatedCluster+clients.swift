@@ -31,7 +31,7 @@ extension SimulatedCluster {
     }
 
     /// Opens a stream. Returns whether the gateway has accepted the client's token.
-    private mutating func open(_ client: Int, on node: Int) -> Bool {
+    mutating func open(_ client: Int, on node: Int) -> Bool {
         let user = clients[client].user
         let gateway = random.number(in: 0...nodes[node].gateways.count - 1)
         guard isTokenTaken(of: client, node, gateway) else {
@@ -39,11 +39,13 @@ extension SimulatedCluster {
             return false
         }
         let session = nodes[node].nextSession()
+        let expiresAt = SessionChecks.opened(session, by: client, &self)
         let attach = Attach(
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
             deviceID: "device-\(clients[client].device)", isPushReachable: clients[client].isPushReachable)
         let resumeFrom = clients[client].lastEventID
-        let index = nodes[node].open(attach, of: client, at: gateway, resumeFrom: resumeFrom, at: nodes[node].now(time))
+        let index = nodes[node].open(
+            attach, of: client, at: gateway, until: expiresAt, resumeFrom: resumeFrom, at: nodes[node].now(time))
         let stream = SimulatedClient.Stream(
             node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
         clients[client].begin(stream, at: nodes[node].now(time).wall)

@@ -23,12 +23,15 @@ extension SimulatedCluster {
         case .loseRows(let node, let users, let part): MachineFaults.lose(part, of: users, on: node, self)
         case .chain(let action): ChainChecks.perform(action, &self)
         case .profile(let action): ProfileChecks.perform(action, &self)
+        case .session(let action): SessionChecks.perform(action, &self)
+        case .ownList(let action): OwnListChecks.perform(action, &self)
         default: break
         }
     }
 
     /// Records that a call is about to be made.
     mutating func noteAsked(_ call: Call, by user: Int) {
+        SessionChecks.asked(call, by: user, &self)
         switch call {
         case .publishEvent(let value, _, let seconds, let isForOnlineOnly, let isSynced):
             truth.events[user].ask(

@@ -48,6 +48,7 @@ extension SimulatedCluster {
         case .missed(let client, let attempt): missed(client, attempt)
         case .expectEvent(let index): checkExpectation(index)
         case .expectKick(let index): checkKick(truth.kicks[index])
+        case .expectEnd(let session): SessionChecks.checkEnd(of: session, &self)
         }
     }
 
@@ -65,7 +66,7 @@ extension SimulatedCluster {
             links[link].from
         case .missed(let client, _): clients[client].stream?.node
         case .step, .connect, .start, .resume, .emptyDisk, .correctClock, .checkFault, .twin, .connectClient, .read, .streamEnded,
-            .expectEvent, .expectKick:
+            .expectEvent, .expectKick, .expectEnd:
             nil
         }
     }
@@ -150,6 +151,7 @@ extension SimulatedCluster {
         let worked = nodes[node].worked(at: time)
         nodes[node].deaths[nodes[node].run] = nodes[node].disk.isFull ? min(worked, nodes[node].filledAt) : worked
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { truth.unanswered(call) }
+        truth.ledger.processEnded(node)
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
             // The node may not have reported a session whose client has not received everything. Such knowledge dies with the node. So do
@@ -457,15 +459,18 @@ extension SimulatedCluster {
 
     private mutating func carryOut(_ output: Gateway.Output, of node: Int, _ gateway: Int) {
         for push in output.pushes {
-            guard let client = nodes[node].client(of: push.session, at: gateway) else { continue }
+            guard let client = nodes[node].client(of: push.session, at: gateway),
+                !truth.ledger.isHalfOpen(push.session, at: gateway, of: node)
+            else { continue }
             checkVisibility(of: output.payloads[Int(push.payload)], for: client)
             checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
             note(.event, node, client, output.payloads[Int(push.payload)])
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {
+            if SessionChecks.endHalfOpen(session, of: node, at: gateway, output, &self) { continue }
             guard let client = nodes[node].client(of: session, at: gateway) else { continue }
-            let farewell = output.ended.contains(session) ? checkFarewell(of: session, in: output) : nil
+            let farewell = output.ended.contains(session) ? checkFarewell(of: session, by: client, in: output) : nil
             endStream(of: client, isKicked: farewell == "onKickedOffline")
         }
     }

@@ -77,12 +77,13 @@ extension SimulatedCluster {
     }
 
     /// Checks the end of a stream by its gateway: the client receives the reason, and nothing after it. Returns the name of that event.
-    mutating func checkFarewell(of session: Gateway.SessionIndex, in output: Gateway.Output) -> Substring? {
+    mutating func checkFarewell(of session: Gateway.SessionIndex, by client: Int, in output: Gateway.Output) -> Substring? {
         let last = output.pushes.last { $0.session == session }.map { output.payloads[Int($0.payload)] }
         let name = last.flatMap { SimulatedClient.Event($0) }?.name
         if name != "onKickedOffline", name != "onLogout" {
             violate(.kicksHold, "a stream ends, and the last that it tells is \(name ?? "nothing")")
         }
+        SessionChecks.checkFarewell(of: session, clients[client].stream, by: client, isHalfOpen: false, in: output, self)
         return name
     }
 

@@ -25,8 +25,10 @@ extension SimulatedCluster {
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
+            // Where the blocklist says whom a user blocks, no call names them.
             let change = Visibility.Change(
-                mode: mode, isInvisible: isInvisible, listed: listed.map(userID), blocked: blocked.map(userID))
+                mode: mode, isInvisible: isInvisible, listed: listed.map(userID),
+                blocked: options.isCrossing ? nil : blocked.map(userID))
             call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
             if isFullAndAlone(node) { return }
@@ -60,7 +62,7 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile: performApart(action)
+        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile, .session, .ownList: performApart(action)
         }
     }
 
@@ -74,7 +76,7 @@ extension SimulatedCluster {
 
     /// Ends all faults: held messages arrive, paused nodes resume, and nodes that are down start.
     mutating func heal() {
-        isHealed = true
+        phase = .healed
         disturbedAt = time
         note(21, 0, 0, "healed")
         for link in links.indices { links[link].heal(at: time) }
@@ -91,8 +93,8 @@ extension SimulatedCluster {
 
     // MARK: Operations
 
-    /// Makes a call of a user at the node of one of its sessions, or at any other.
-    mutating func call(_ call: Call, by user: Int) {
+    /// Makes a call of a user at a node; nil for that of one of its sessions, or any other.
+    mutating func call(_ call: Call, by user: Int, at node: Int? = nil) {
         truth.concern(user)
         if case .subscribeUserStatus(let targets, _, _, _) = call {
             for target in targets.compactMap({ userIndex($0.id) }) { truth.concern(target) }
@@ -101,11 +103,12 @@ extension SimulatedCluster {
             guard !truth.subscriptions[user].isBusy else { return }
             truth.subscriptions[user].begin(seconds: call.subscriptionSeconds, at: time)
         }
-        if case .setVisibility = call {
+        if case .setVisibility(let change) = call {
             guard !truth.oracles[user].isBusy || isLater(than: truth.oracles[user].askedAt) else { return }
+            HiddenViewChecks.keepStill(of: user, after: change, &self)
             truth.oracles[user].ask(at: time)
         }
-        let elsewhere = nodeElsewhere(call, by: user)
+        let elsewhere = node ?? nodeElsewhere(call, by: user)
         let client = elsewhere == nil ? caller(user) : nil
         guard let node = elsewhere ?? client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
             if call.changesSubscriptions { truth.subscriptions[user].isBusy = false }
@@ -195,6 +198,7 @@ extension SimulatedCluster {
         // Another node may have been met since the list was changed.
         if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
         switch (call.call, answer) {
+        case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &self)
         case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &self)
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
@@ -212,6 +216,7 @@ extension SimulatedCluster {
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):
             checkVisibility(of: records, inAnswerTo: call)
             checkAsOf(records, asOf: asOf, of: call, by: nodes[node].id)
+            SightChecks.check(records, inAnswerTo: call, by: nodes[node].id, self)
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             checkVisibility(of: records, inAnswerTo: call)
             checkList(page, of: call)
@@ -223,6 +228,7 @@ extension SimulatedCluster {
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
+        case (.renew(let session, let expiresAt), .done): SessionChecks.renewed(session, until: expiresAt, &self)
         case (.chain, .chained), (.getFriendList, .listed): ChainChecks.answered(answer, to: call, isAlone: isAlone, &self)
         case (.logout(let session), .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))

@@ -47,7 +47,12 @@ public struct SimulatedCluster {
     /// Counts of the history, which prove that faults really happen.
     public internal(set) var counts = Counts()
     var nextToken: UInt64 = 0
-    var isHealed = false
+    /// How far the history has come.
+    enum Phase { case active, healed, resting }
+
+    var phase = Phase.active
+    /// Whether the faults are over.
+    var isHealed: Bool { phase != .active }
     /// Whether users hide from one another in this history.
     let hidesUsers: Bool
     /// Whether users publish events in this history.
@@ -155,7 +160,7 @@ public struct SimulatedCluster {
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
         userIDs = MachineFaultPlan.userIDs(options)
-        hidesUsers = self.plan.steps.contains(where: \.hidesUser)
+        hidesUsers = options.isCrossing || self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
@@ -179,6 +184,7 @@ public struct SimulatedCluster {
         rest(Self.restMilliseconds)
         if violation == nil { twice { $0.checkRest() } }
         if violation == nil { ChainChecks.finish(&self) }
+        if violation == nil, options.isCrossing { SightChecks.finish(&self) }
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }

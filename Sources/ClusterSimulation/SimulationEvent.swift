@@ -57,6 +57,8 @@ struct SimulationEvent {
         case expectEvent(Int)
         /// All nodes should apply a kick by now: see ``Truth/kicks``.
         case expectKick(Int)
+        /// A session should have ended by now: see ``SessionLedger``.
+        case expectEnd(SessionID)
     }
 
     let at: Nanoseconds

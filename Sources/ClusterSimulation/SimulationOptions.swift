@@ -77,6 +77,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case lostRows
         /// Few users add, answer and delete one another, with lists that are soon full.
         case befriending
+        /// Few users befriend, block, hide from and follow one another, and their sessions end in every way.
+        case crossing
     }
 
     public let seed: UInt64
@@ -130,6 +132,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case .random: break
         case .clockJump, .fullDisk, .cutOff, .wrongClocks, .twin, .lostRows: stageMachineFault(&draws.machine)
         case .befriending: ChainPlan.stage(&self)
+        case .crossing: CrossPlan.stage(&self)
         case .inheritance, .rejoining: stageInheritance(&draws.inheritance)
         case .outdated, .overtaken, .stopping: stageLossy(&draws.lossy)
         case .removal: stageRemoval(&draws.removal)
@@ -230,7 +233,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// Whether all faults of this history are staged.
     var isStaged: Bool {
         switch kind {
-        case .random, .returning, .seeking, .befriending: false
+        case .random, .returning, .seeking, .befriending, .crossing: false
         default: true
         }
     }
@@ -283,4 +286,7 @@ extension SimulationOptions {
     var isStopping: Bool { kind == .stopping }
     var isRemoval: Bool { kind == .removal }
     var isBefriending: Bool { kind == .befriending }
+    var isCrossing: Bool { kind == .crossing }
+    /// Whether the steps are about the relationship chain.
+    var hasChain: Bool { isBefriending || isCrossing }
 }

@@ -51,6 +51,10 @@ struct Truth {
     var events: [ExpectedEvents]
     var reaches: [Reach]
     var contents: [Contents]
+    /// The statuses that each viewer was shown of a user who may hide.
+    var shownContents: [[Contents]]
+    var sequences = SequenceContents()
+    var ledger = SessionLedger()
     var policy: PolicyTruth
     var chain: ChainOracle
     var profiles: ProfileOracle
@@ -66,6 +70,7 @@ struct Truth {
         events = Array(repeating: ExpectedEvents(), count: usersCount)
         reaches = Array(repeating: Reach(), count: usersCount)
         contents = Array(repeating: Contents(), count: usersCount)
+        shownContents = Array(repeating: [], count: usersCount)
         policy = PolicyTruth(standard: settings.policy)
         chain = ChainOracle(usersCount: usersCount, friendsMax: Int(settings.policy.chain.friendsMax))
         profiles = ProfileOracle(usersCount: usersCount)

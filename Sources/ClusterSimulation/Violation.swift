@@ -66,8 +66,16 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case chainMatches
         /// No friend comes back without an addition or an approval that is newer than the deletion.
         case deletedStaysDeleted
-        /// At rest a user who is visible to friends is visible to exactly the friend list.
+        /// At rest a viewer sees a user exactly if the visibility, the friend list and the blocklist admit it, on each path.
         case friendsAreSeen
+        /// A viewer from whom a user hides without a break is shown no change, whoever else is hidden from or shown the user.
+        case hiddenViewsStayStill
+        /// One sequence of a list has one content, whichever node answers.
+        case sequenceNamesOneContent
+        /// A device that was away knows at rest what a device knows that stayed.
+        case devicesAgree
+        /// Each session ends once, for the reason that its client is told. A stream whose end is due does not go on.
+        case eachSessionHasOneEnd
         /// Nobody has more friends and open requests than `friends.max`.
         case friendsAreExact
         /// A client that applies the changes since any list that it had holds the owner's list.

@@ -7,8 +7,12 @@ enum VisibilityChecks {
     static func mayBeSeen(
         _ user: Int, by viewer: Int, _ rule: Visibility, since moment: Nanoseconds, _ cluster: SimulatedCluster
     ) -> Bool {
-        guard rule.mode == .friends else { return rule.lets(cluster.userID(viewer)) }
         var rule = rule
+        if cluster.options.isCrossing {
+            let isBlocked = cluster.isSound && cluster.truth.chain.mustBlock(viewer, by: user, since: moment)
+            rule.blocked = isBlocked ? [cluster.userID(viewer)] : []
+        }
+        guard rule.mode == .friends else { return rule.lets(cluster.userID(viewer)) }
         // Nodes that have lost two replicas may lack the end of a friendship.
         let mayBeFriend = !cluster.isSound || cluster.truth.chain.mayBeFriend(viewer, of: user, since: moment)
         rule.friends = mayBeFriend ? [cluster.userID(viewer)] : []
@@ -21,7 +25,8 @@ enum VisibilityChecks {
         let oracle = cluster.truth.oracles[user]
         guard let rule = oracle.rule, !oracle.isBusy, !cluster.options.faults.contains(.clocks) else { return }
         let known = record.privacy?.visibility ?? Visibility()
-        if known.isSameChoice(as: rule), known.blocked == rule.blocked { return }
+        // Where the blocklist names the blocked users, ``SightChecks`` compares them.
+        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.options.isCrossing { return }
         cluster.violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)")
     }
 

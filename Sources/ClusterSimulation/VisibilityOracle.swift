@@ -21,6 +21,8 @@ struct VisibilityOracle {
     private var versions: [Int: String] = [:]
     /// The status that each of them received before a text in it ended by itself.
     private var ended: [Int: JSONValue] = [:]
+    /// The status that each viewer was shown first of those from whom the user has certainly hidden since, through all changes.
+    private var still: [Int: JSONValue] = [:]
 
     /// Whether a change of the visibility is under way.
     var isBusy: Bool { busyCount > 0 }
@@ -49,10 +51,25 @@ struct VisibilityOracle {
     }
 
     /// Records that a viewer may have seen the user since the viewer was last shown a hidden view.
-    mutating func forgetShown(to viewer: Int) { (shown[viewer], ended[viewer]) = (nil, nil) }
+    mutating func forgetShown(to viewer: Int) { (shown[viewer], ended[viewer], still[viewer]) = (nil, nil, nil) }
+
+    /// Records that the user hides from some viewers, by the blocklist.
+    mutating func noteHiding() { hasHidden = true }
+
+    /// Keeps the views of the viewers from whom the user also hides after a change, and forgets the others.
+    mutating func keepStill(_ staysHidden: (Int) -> Bool) { still = still.filter { staysHidden($0.key) } }
+
+    /// The error in showing another status to a viewer from whom the user has hidden all the time; nil for none.
+    func movedView(_ status: JSONValue, shownTo viewer: Int) -> String? {
+        guard let before = still[viewer], before != status.without("version") else { return nil }
+        return "since the user hides from this viewer it was \(before)"
+    }
+
+    /// Records the view of a viewer from whom the user certainly hides.
+    mutating func noteStill(_ status: JSONValue, shownTo viewer: Int) { still[viewer] = status.without("version") }
 
     /// Records that the acknowledged visibility may be lost.
-    mutating func doubt() { if hasHidden { (rule, shown, ended) = (nil, [:], [:]) } }
+    mutating func doubt() { if hasHidden { (rule, shown, ended, still) = (nil, [:], [:], [:]) } }
 
     /// The error in showing a status to a hidden viewer; nil for none. `mayEnd` says that a text may end by itself.
     mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
@@ -87,38 +104,14 @@ extension SimulatedCluster {
         guard hidesUsers, isVisibilityCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else {
             return
         }
-        for status in event.data["userStatusList"]?.elements ?? [] { checkVisibility(of: status, by: clients[client].user, askedAt: time) }
+        HiddenViewChecks.check(event, shownTo: clients[client].user, askedAt: time, &self)
     }
 
     /// Checks records that an answer sends now.
     mutating func checkVisibility(of records: [Record?], inAnswerTo call: SimulatedCall) {
         guard hidesUsers, isVisibilityCertain else { return }
-        let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1))
-        for status in event?.data["userStatusList"]?.elements ?? [] { checkVisibility(of: status, by: call.user, askedAt: call.at) }
-    }
-
-    private mutating func checkVisibility(of status: JSONValue, by viewer: Int, askedAt: Nanoseconds) {
-        guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.oracles[user].rule,
-            askedAt >= truth.oracles[user].since
-        else { return }
-        guard !VisibilityChecks.mayBeSeen(user, by: viewer, rule, since: askedAt, self) else {
-            return truth.oracles[user].forgetShown(to: viewer)
-        }
-        if options.hasCutOffNode {
-            guard status["statusType"]?.text == "ONLINE", !MachineFaults.isOnCutOffNode(user, self) else { return }
-            return violate(
-                .hiddenUsersStayHidden,
-                "user-\(viewer) is shown \(status), though user-\(user) hides from it, and the answer said until when a node may show it")
-        }
-        let mayEnd = truth.expectedStatuses[user].contains(where: \.expires)
-        if let event = truth.events[user].hiddenEvent(in: status, since: truth.oracles[user].since) {
-            return violate(
-                .hiddenUsersStayHidden, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
-        }
-        // Events end by themselves, and the time of the last change moves then.
-        let shown = publishesEvents ? status.without("event", "loginEvent", "lastUpdateTime") : status
-        guard let problem = truth.oracles[user].problem(with: shown, shownTo: viewer, mayEnd: mayEnd) else { return }
-        violate(.hiddenUsersStayHidden, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
+        guard let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1)) else { return }
+        HiddenViewChecks.check(event, shownTo: call.user, askedAt: call.at, &self)
     }
 
     /// Checks the disks after a change of the visibility, or its confirmation, was acknowledged.
@@ -132,7 +125,9 @@ extension SimulatedCluster {
         let isOverruled = { (row: Row) in written.map { row.writtenAt > $0 } ?? false }
         // Without any visibility everybody may see the user. A later call on the other side of a split wins.
         let copies = nodes.count { node in
-            node.disk.rows[key].map { $0.says(rule) || $0.isWritten(after: askedAt) || isOverruled($0) } ?? (rule == Visibility())
+            node.disk.rows[key].map {
+                $0.says(rule, comparesBlocked: !options.isCrossing) || $0.isWritten(after: askedAt) || isOverruled($0)
+            } ?? (rule == Visibility())
         }
         if copies < disksExpected {
             violate(.acknowledgedIsOnTwoDisks, "\(rule) of user-\(user) is on \(copies) disks, \(disksExpected) would be right")
@@ -175,11 +170,12 @@ extension Row {
     }
 
     /// Whether a row has this visibility.
-    fileprivate func says(_ rule: Visibility) -> Bool {
+    fileprivate func says(_ rule: Visibility, comparesBlocked: Bool = true) -> Bool {
         guard let value, let json = try? JSONReader.read(value) else { return false }
         let names = { (name: String) in json[name]?.elements.compactMap(\.text) ?? [] }
         return json["visibility"]?.text == rule.mode.rawValue && json["invisible"] == .bool(rule.isInvisible)
-            && names("userIDs") == rule.listed.map { "\($0.id)" } && names("blocked") == rule.blocked.map { "\($0.id)" }
+            && names("userIDs") == rule.listed.map { "\($0.id)" }
+            && (!comparesBlocked || names("blocked") == rule.blocked.map { "\($0.id)" })
     }
 }
 

@@ -29,6 +29,16 @@ import Testing
         return answer(id, decision, code, allowed: allowed)
     }
 
+    @Test("A block certainly holds from its answer to the next call that may end it") mutating func mustHold() {
+        ask(1, .block)
+        #expect(!oracle.mustHold(.ownBlocks, since: 0))
+        answer(1, .block, .done)
+        #expect(oracle.mustHold(.ownBlocks, since: 0))
+        #expect(!oracle.mustHold(.ownBlocks, since: -1))
+        ask(2, .unblock)
+        #expect(!oracle.mustHold(.ownBlocks, since: 0))
+    }
+
     @Test("An addition makes both friends, and a deletion ends that") mutating func addAndDelete() {
         #expect(decide(1, .add(isTwoWay: true), .done) == nil)
         #expect(oracle.known[.ownFriend] == true && oracle.known[.otherFriend] == true && !oracle.mayBeOneSided)

@@ -47,3 +47,33 @@ import Testing
         #expect(!isRight(status("", version: "2"), mayEnd: false))
     }
 }
+
+/// The views of viewers from whom a user hides through several changes of the visibility.
+@Suite struct StillViewTests {
+    private var oracle = VisibilityOracle()
+
+    private func status(seenAt: Int64, version: String) -> JSONValue {
+        .object([
+            JSONValue.Member(name: "statusType", value: .string("OFFLINE")),
+            JSONValue.Member(name: "lastSeenTime", value: .integer(seenAt)),
+            JSONValue.Member(name: "version", value: .string(version)),
+        ])
+    }
+
+    @Test("A view that moves with another change of the visibility is found") mutating func moves() {
+        oracle.noteStill(status(seenAt: 5, version: "1"), shownTo: 1)
+        oracle.keepStill { $0 == 1 }
+        oracle.ask(at: 1)
+        #expect(oracle.movedView(status(seenAt: 5, version: "2"), shownTo: 1) == nil)
+        #expect(oracle.movedView(status(seenAt: 6, version: "2"), shownTo: 1) != nil)
+    }
+
+    @Test("A viewer who may have seen the user meanwhile may be shown another view") mutating func admitted() {
+        oracle.noteStill(status(seenAt: 5, version: "1"), shownTo: 1)
+        oracle.noteStill(status(seenAt: 5, version: "1"), shownTo: 2)
+        oracle.keepStill { $0 == 2 }
+        oracle.forgetShown(to: 2)
+        #expect(oracle.movedView(status(seenAt: 6, version: "2"), shownTo: 1) == nil)
+        #expect(oracle.movedView(status(seenAt: 6, version: "2"), shownTo: 2) == nil)
+    }
+}

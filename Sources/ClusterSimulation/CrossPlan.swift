@@ -1,0 +1,145 @@
+import PresenceCore
+import PresenceWire
+
+/// The steps of histories that cross friends, blocks, visibilities, subscriptions, sessions and tokens of a few users.
+///
+/// Mostly few kinds of faults happen, or none, so that the answers of calls are certain.
+enum CrossPlan {
+    /// The stream that decides whether a history is of this kind. With it the seeds that found a bug once keep their histories.
+    private static let stream: UInt64 = 3_681
+
+    static func isDrawn(seed: UInt64) -> Bool {
+        var random = SplitMix64(seed: seed).split(stream)
+        return random.isOnce(in: 16)
+    }
+
+    private static let faults: [Set<SimulationOptions.Fault>] = [
+        [], [], [], [], [], [.clients], [.clients], [.resets], [.resets, .delays], [.drains], [.kills], [.kills, .resets],
+    ]
+
+    static func stage(_ options: inout SimulationOptions) {
+        var random = SplitMix64(seed: options.seed).split(381)
+        options.nodesCount = [1, 2, 3, 3, 3, 4][random.number(in: 0...5)]
+        options.usersCount = random.number(in: 3...5)
+        options.faults = faults[random.number(in: 0...faults.count - 1)]
+        options.stepsCount = random.number(in: 0...10)
+        options.activeMilliseconds = random.number(in: 9_000...16_000)
+        options.settings.policy.tokenGrace = .seconds(1)
+        options.settings.policy.chain.rate = nil
+        options.settings.policy.chain.blockHidesStatus = true
+        options.settings.policy.chain.defaultAllowType = random.isOnce(in: 4) ? .confirm : .any
+        options.settings.policy.chain.autoNotifiesFriends = random.isOnce(in: 2)
+        options.settings.subscriptionsMax = 3_000
+    }
+
+    static func steps(_ options: SimulationOptions) -> [Step] {
+        guard options.isCrossing else { return [] }
+        var random = SplitMix64(seed: options.seed).split(382)
+        return logins(options, &random) + relations(options, &random) + visibilities(options, &random) + statuses(options, &random)
+            + sessions(options, &random) + lists(options, &random)
+    }
+
+    /// Logs in most devices at the start. Their users follow one another.
+    private static func logins(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for user in 0..<options.usersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            steps.append(Step(at: random.number(in: 0...300), action: .login(client: client, node: 0, resumes: false)))
+            if !random.isOnce(in: 3) {
+                steps.append(Step(at: random.number(in: 0...400), action: .login(client: client + 1, node: 0, resumes: false)))
+            }
+            let others = (0..<options.usersCount).filter { $0 != user }
+            steps.append(
+                Step(
+                    at: random.number(in: 500...900),
+                    action: .subscribe(user: user, targets: others, seconds: nil, sync: random.isOnce(in: 2))))
+        }
+        return steps
+    }
+
+    private static func relations(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (1...random.number(in: 6...16)).map { number in
+            let user = user(options, &random)
+            let other = (user + random.number(in: 1...options.usersCount - 1)) % options.usersCount
+            let action: ChainAction
+            switch random.number(in: 0...11) {
+            case 0...4: action = .add(user: user, other: other, isTwoWay: !random.isOnce(in: 4), number: number)
+            case 5: action = .accept(user: user, requester: other, isTwoWay: true)
+            case 6: action = .delete(user: user, others: [other], isTwoWay: random.isOnce(in: 2))
+            case 7...10: action = .block(user: user, others: [other])
+            default: action = .unblock(user: user, others: [other])
+            }
+            return Step(at: at(options, &random), action: .chain(action))
+        }
+    }
+
+    private static func visibilities(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (0..<random.number(in: 3...12)).map { _ in
+            let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
+            let listed = (0..<random.number(in: 0...2)).map { _ in user(options, &random) }
+            return Step(
+                at: at(options, &random),
+                action: .setVisibility(
+                    user: user(options, &random), mode: mode, listed: listed, blocked: [], isInvisible: random.isOnce(in: 6)))
+        }
+    }
+
+    private static func statuses(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (0..<random.number(in: 4...14)).map { number in
+            Step(at: at(options, &random), action: .setStatus(user: user(options, &random), text: "cross \(number)", seconds: nil))
+        }
+    }
+
+    private static func sessions(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for _ in 0..<random.number(in: 6...16) {
+            let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
+            let at = at(options, &random)
+            switch random.number(in: 0...11) {
+            case 0...2:
+                let seconds = random.number(in: 2...5)
+                steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
+                steps.append(Step(at: at + 50, action: .session(.loginUntil(client: client, seconds: seconds))))
+                guard random.isOnce(in: 2) else { continue }
+                let renewal = SessionAction.renew(client: client, seconds: random.number(in: 1...6))
+                steps.append(Step(at: at + random.number(in: 300...seconds * 1_000), action: .session(renewal)))
+            case 3...6: steps.append(Step(at: at, action: .session(.loginAgain(client: client))))
+            case 7: steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: random.number(in: 1...4_000))))
+            case 8: steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
+            case 9: steps.append(Step(at: at, action: .logout(client: client)))
+            case 10: steps.append(Step(at: at, action: .login(client: client, node: 0, resumes: random.isOnce(in: 2))))
+            default:
+                let user = client / SimulatedClient.devicesPerUser
+                steps.append(Step(at: at, action: random.isOnce(in: 2) ? .kick(user: user) : .logoutEverywhere(user: user)))
+            }
+        }
+        return steps + (random.isOnce(in: 2) ? ChainPlan.fault(at: at(options, &random), options, &random) : [])
+    }
+
+    private static func lists(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (0..<random.number(in: 12...30)).map { number in
+            let user = user(options, &random)
+            let friends = (0..<options.usersCount).filter { $0 != user }
+            let group = random.number(in: 0...2)
+            let action: OwnListAction
+            switch random.number(in: 0...11) {
+            case 0: action = .createGroup(user: user, group: group, friends: friends)
+            case 1: action = .renameGroup(user: user, group: group, to: random.number(in: 0...2))
+            case 2: action = .deleteGroup(user: user, group: group)
+            case 3: action = .addToGroup(user: user, group: group, friends: friends)
+            case 4: action = .removeFromGroup(user: user, group: group, friends: [friends[0]])
+            case 5: action = .remark(user: user, friend: friends[random.number(in: 0...friends.count - 1)], number: number)
+            default: action = .read(user: user)
+            }
+            return Step(at: at(options, &random), action: .ownList(action))
+        }
+    }
+
+    private static func at(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+        random.number(in: 1_000...options.activeMilliseconds)
+    }
+
+    private static func user(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+        random.number(in: 0...options.usersCount - 1)
+    }
+}

@@ -1,0 +1,24 @@
+import PresenceWire
+
+/// The contents that nodes have sent under each sequence of a user's lists.
+///
+/// A client keeps its list while the sequence stays. So one sequence has one content, whichever node answers.
+struct SequenceContents {
+    private struct Key: Hashable {
+        let user: Int
+        let list: String
+        let sequence: String
+    }
+
+    private var told: [Key: JSONValue] = [:]
+
+    /// Records a content. Returns another one that was sent before under the same sequence; nil for none.
+    mutating func problem(with content: JSONValue, of list: String, _ user: Int, at sequence: String) -> JSONValue? {
+        let key = Key(user: user, list: list, sequence: sequence)
+        guard let before = told[key] else {
+            told[key] = content
+            return nil
+        }
+        return before == content ? nil : before
+    }
+}
