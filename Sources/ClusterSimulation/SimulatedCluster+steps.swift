@@ -25,7 +25,7 @@ extension SimulatedCluster {
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
-            // Where the blocklist says whom a user blocks, no call names them.
+            // No call names the blocked users if the blocklist says who they are.
             let change = Visibility.Change(
                 mode: mode, isInvisible: isInvisible, listed: listed.map(userID),
                 blocked: options.isCrossing ? nil : blocked.map(userID))

@@ -69,6 +69,11 @@ struct Trace {
 }
 
 extension WireWriter {
+    private mutating func tagged(_ kind: UInt8, _ named: [UserID]) {
+        tag(kind)
+        users(named)
+    }
+
     /// Writes the answer to a call. An answer stays in its node, so the codec between nodes has no form for it.
     mutating func answer(_ answer: CallAnswer) {
         switch answer {
@@ -84,17 +89,13 @@ extension WireWriter {
             tag(3)
             for list in [evicted, refused, followerLimitReached, nonFriends, unknown, users] { self.users(list) }
             optional(records) { $0.records($1) }
-        case .imported(let failed):
-            tag(4)
-            users(failed)
+        case .imported(let failed): tagged(4, failed)
         case .subscriptions(let page, let records, let total):
             tag(5)
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
         case .done: tag(6)
-        case .unsubscribed(let unknown):
-            tag(19)
-            users(unknown)
+        case .unsubscribed(let unknown): tagged(19, unknown)
         case .refused(let refusal):
             tag(7)
             self.refusal(refusal)

@@ -25,7 +25,7 @@ enum VisibilityChecks {
         let oracle = cluster.truth.oracles[user]
         guard let rule = oracle.rule, !oracle.isBusy, !cluster.options.faults.contains(.clocks) else { return }
         let known = record.privacy?.visibility ?? Visibility()
-        // Where the blocklist names the blocked users, ``SightChecks`` compares them.
+        // ``SightChecks`` compares the blocked users if the blocklist names them.
         if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.options.isCrossing { return }
         cluster.violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)")
     }

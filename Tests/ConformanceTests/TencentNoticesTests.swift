@@ -138,7 +138,7 @@ extension ConformanceTests {
 
         @Test("P29 Neither further blocks, however many, nor a visibility for nobody move what a blocked user sees")
         func manyBlocks() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             _ = try await app.login("ann", node: 0)
             let ben = try await app.login("ben", node: 1)
             _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "ben", node: 2)

@@ -57,8 +57,8 @@ struct ResumePosition {
 
     /// The client knows the profiles up to here: a new client fetches those that it needs once its session is open.
     ///
-    /// There is no margin for clocks that differ. A node tells its sessions each change that comes after the first record of a user, whatever
-    /// the versions. So a version counts only for a change between the start of the session and that record.
+    /// There is no margin for clocks that differ. A node tells its sessions each change that comes after the first record of a user. So a
+    /// version counts only for a change between the start of the session and that record.
     var profileFloor: Version { isResumed ? floor : Version(milliseconds: max(openedAt, 0), counter: 0, node: 0) }
 
     /// Records that the answer to a call gave the client a newer record than this node has, from another side of a network partition.

@@ -6,7 +6,6 @@ extension Owner {
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
-        let isHooked = new.hasWebhook && !old.hasWebhook
         let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
@@ -16,7 +15,7 @@ extension Owner {
             if new.subscriptionsMax != old.subscriptionsMax {
                 SubscriptionQuota(user: index).changed(from: old, by: &self, at: now, into: &outbox)
             }
-            if isHooked { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
+            if new.hasWebhook, !old.hasWebhook { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
             schedule(index, at: now)
         }
     }

@@ -189,8 +189,9 @@ struct ChainRules {
     /// The end of the requests between the two users. A request that is under way is older, and does not come back on one side.
     private static func removals(ofRequestsOf other: String) -> [Change] { [.remove(.pendencyOut, other), .remove(.pendencyIn, other)] }
 
-    /// The end of the requests that an approval ends. If both users are friends by it, a request in the other direction ends as well. Such a
-    /// request waits where two requests do not make friends (``PresenceWire/ChainPolicy/mutualRequestsAccept``).
+    /// The end of the requests that an approval ends. If both users are friends by it, a request in the other direction ends as well.
+    ///
+    /// Such a request waits if two requests do not make friends (``PresenceWire/ChainPolicy/mutualRequestsAccept``).
     ///
     /// - Parameter kind: the list of this side that has the approved request.
     private static func ended(byApprovalOf other: String, _ isTwoWay: Bool, answered kind: Row.Kind) -> [Change] {
