@@ -51,7 +51,7 @@ build-checked: deps
 # The suites of the core only: Package.swift leaves out what needs sockets, TLS or a database.
 build-core: export BUILD_SUITES := computing
 build-core: deps
-	swift build $(CHECKED) --build-tests
+	swift build $(CHECKED) --scratch-path .build-core --build-tests
 
 # A Debian package, an archive, symbols, checksums and a list of contents (SPDX) in .build-package.
 package: build package-deps
