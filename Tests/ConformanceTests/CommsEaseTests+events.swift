@@ -104,7 +104,7 @@ extension ConformanceTests.CommsEaseTests {
 
     @Test("N13 By default only those who are online receive it; otherwise also those who log in later, whether its author is online or not")
     func latecomers() async throws {
-        let app = try await App("commsease", #"{"offlineGrace":0}"#)
+        let app = try await App("commsease")
         #expect(try await app.call("subscribeUserStatus", users(["bob", "carl", "dora", "emil"], Self.hour)).code == 0)
         #expect(NIMSubscribeEvent(value: 10_000).sendToOnlineUsersOnly)
         var sessions: [Session] = []
@@ -162,7 +162,7 @@ extension ConformanceTests.CommsEaseTests {
     }
 
     @Test("N21 A login brings the events of those who are online, and nothing of the others") func onlineOnly() async throws {
-        let app = try await App("commsease", #"{"offlineGrace":0}"#)
+        let app = try await App("commsease")
         let names = ["online", "offline", "loggedout", "never"]
         #expect(try await app.call("subscribeUserStatus", users(names, Self.hour)).code == 0)
         let online = try await app.login("online", node: 1)
@@ -179,7 +179,7 @@ extension ConformanceTests.CommsEaseTests {
 
     @Test("N19 N20 A user whom vendor push reaches does not go OFFLINE, unless the setting is off or push does not reach")
     func push() async throws {
-        let app = try await App("commsease", #"{"offlineGrace":0}"#)
+        let app = try await App("commsease")
         #expect(try await app.call("subscribeUserStatus", users(["bob", "carl", "dora"], Self.hour)).code == 0)
         let (ann, received) = try await Self.login("ann", app, node: 0)
         func lose(_ name: String, _ query: String) async throws {

@@ -87,9 +87,8 @@ extension ConformanceTests.TencentTests {
         #expect(try await app.call("subscribeUserStatus", users(["a"]), node: 2).code == 0)
         let evicting = try await app.call("subscribeUserStatus", users(["b", "c"]), node: 1)
         #expect(evicting["evicted"].elements.map(\.text) == ["a"])
-        #expect(try await app.call("getUserStatus", users(["b"]), node: 1).code == 0)
-        #expect(try await app.call("getUserStatus", users(["b"]), node: 1).code == 0)
-        let third = try await app.call("getUserStatus", users(["b"]), node: 1)
+        for node in 0..<2 { #expect(try await app.call("getUserStatus", users(["b"]), node: node).code == 0) }
+        let third = try await app.call("getUserStatus", users(["b"]), node: 2)
         #expect(third.code == 7008 && (3_590...3_600).contains(third["retryAfter"].number ?? 0))
         try await app.set(#"{"rate.query":false}"#, node: 2)
         #expect(try await app.call("getUserStatus", users(["b"]), node: 1).code == 0)
