@@ -1,4 +1,5 @@
 import HTTP2
+import NIOCore
 import NIOPosix
 import NodeFixture
 import PresenceClient
@@ -97,6 +98,18 @@ struct App: Sendable {
             return answer?.code != 7008
         }
         return try #require(answer)
+    }
+
+    /// Waits for so many whole seconds: a text of `user` is valid for them, and `session` of that user is told of its end.
+    func pass(_ seconds: Int64, _ session: Session, of user: String) async throws {
+        let text = "for \(seconds) s, \(session.events.count)"
+        let answer = try await call("setSelfStatus", "{\"customStatus\":\"\(text)\",\"expiry\":\(seconds)}", as: user)
+        try #require(answer.code == 0, "\(answer.json)")
+        try await session.until("\(seconds) s have passed", within: .seconds(seconds + 10)) { events in
+            let told = events.compactMap { $0.custom(user) }
+            guard let set = told.lastIndex(of: text) else { return false }
+            return told[set...].contains("")
+        }
     }
 
     /// On which platforms `user` is, whatever the policy shows to others.

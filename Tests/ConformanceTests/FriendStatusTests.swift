@@ -253,7 +253,7 @@ extension ConformanceTests {
                 ("addBlackList", #"{"userIDs":["ben"]}"#),
             ])
         func hidden(operation: String, body: String) async throws {
-            let app = try await App("rollcall", #"{"rate.chain":false}"#)
+            let app = try await App("rollcall")
             _ = try await app.login("ann", node: 0)
             let ben = try await app.login("ben", node: 1)
             let cid = try await app.login("cid", node: 2)

@@ -60,7 +60,7 @@ extension ConformanceTests {
         @Test(
             "P30 P33 P36 P38 The client of a device that was away has the groups and blocks of one that stayed, resumed and logged in anew")
         func clients() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             try await befriend(in: app)
             let gate = Gate()
             let network = try await FaultyNetwork(to: app.cluster.nodes[1].ports.client) { _ in
@@ -93,7 +93,7 @@ extension ConformanceTests {
 
         @Test("P38 A resumed stream and a new one are told the newest sequences of groups and blocks, which the calls answer as well")
         func streams() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             try await befriend(in: app)
             var first: Session? = try await app.login("ann", node: 0, query: "platform=ios")
             let before = Self.told(first?.events ?? [])
@@ -113,7 +113,7 @@ extension ConformanceTests {
 
         @Test("P34 P35 P38 The sequence of the groups moves with a group's friends, and with nothing else in the friend list")
         func sequences() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             try await befriend(in: app)
             let session = try await app.login("ann", node: 0)
             let calls = [

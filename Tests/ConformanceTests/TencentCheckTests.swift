@@ -156,7 +156,7 @@ extension ConformanceTests {
 
         @Test("P13 The source of a friend has its prefix and at most 8 bytes after it; anything else is 6017, and adds nobody")
         func sources() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             for (source, isRight) in [
                 ("AddSource_Type_", true), ("AddSource_Type_12345678", true), ("AddSource_Type_123456é", true), ("AddSource_Type_🏻", true),
                 ("", true),

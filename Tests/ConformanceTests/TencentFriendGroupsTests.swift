@@ -5,7 +5,7 @@ import Testing
 extension ConformanceTests {
     /// Tencent's friend requests and groups of friends over HTTP on three nodes. Each call goes to another node than the one before.
     @Suite struct TencentFriendGroupsTests {
-        private let settings = #"{"friends.customFields":{"Blood":"integer","Team":"string","Raw":"bytes"},"rate.chain":false}"#
+        private let settings = #"{"friends.customFields":{"Blood":"integer","Team":"string","Raw":"bytes"}}"#
 
         private func codes(_ answer: Answer) -> [Int64?] { answer["resultList"].elements.map { $0["resultCode"]?.number } }
 
@@ -62,7 +62,7 @@ extension ConformanceTests {
         @Test("P23 P24 P25 Pages continue by timestamp with the old sequence, and the newest sequence returns nothing") func pages()
             async throws
         {
-            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","rate.chain":false}"#)
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
             let others = (0..<5).map { "user\($0)" }
             for other in others { _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: other) }
             var (found, time) = ([String](), Int64(0))
@@ -79,7 +79,7 @@ extension ConformanceTests {
 
         @Test("P24 Of requests that come at once, each is on exactly one page, however many are in one millisecond")
         func pagesOfOneMillisecond() async throws {
-            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","rate.chain":false}"#)
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
             let others = (10..<70).map { "user\($0)" }
             // Each call has a connection of its own, and a node takes few new ones at a time.
             for start in stride(from: 0, to: others.count, by: 12) {

@@ -30,7 +30,7 @@ extension ConformanceTests {
 
         @Test("P29 P39 P40 Neither a block nor a place in the list of another user alone moves an event or a sequence of that user")
         func unseen() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false}"#)
+            let app = try await App("tencent")
             let ben = try await app.login("ben", node: 2)
             _ = try await app.call("addFriend", #"{"userID":"cid"}"#, as: "ben", node: 0)
             try await expect(["onFriendListAdded"], in: ben)

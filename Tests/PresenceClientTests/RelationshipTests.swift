@@ -18,7 +18,7 @@ import Testing
 
     @Test("The state of two devices follows every change of the lists, and is right after an interruption") func state() async throws {
         let fixture = try await start(
-            #"{"rate.chain":false,"profile.defaultAllowType":"confirm","friends.customFields":{"Blood":"string"}}"#)
+            #"{"profile.defaultAllowType":"confirm","friends.customFields":{"Blood":"string"}}"#)
         let phone = try await client("ann", 0, of: fixture)
         let tablet = try await client("ann", 1, of: fixture)
         let bob = try await client("bob", 2, of: fixture)
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test("A profile is fetched once, and again after it has changed or on request") func profiles() async throws {
-        let fixture = try await start(#"{"rate.chain":false,"profile.customFields":{"Level":"integer","Raw":"bytes"}}"#)
+        let fixture = try await start(#"{"profile.customFields":{"Level":"integer","Raw":"bytes"}}"#)
         let ann = try await client("ann", 0, of: fixture)
         let bob = try await client("bob", 2, of: fixture)
         try await ann.login()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test("Every call about friends answers for each user, and names the group that is wrong") func calls() async throws {
-        let fixture = try await start(#"{"rate.chain":false}"#)
+        let fixture = try await start("{}")
         let ann = try await client("ann", 1, of: fixture)
         #expect(try await ann.friendship.addFriend("bob", isOneWay: true).resultCode == 0)
         #expect(try await ann.friendship.addFriend("cid").resultCode == 0)
