@@ -56,11 +56,15 @@ struct App: Sendable {
     }
 
     /// Logs `user` in on a node, and waits until the session is synced.
-    func login(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> Session {
+    ///
+    /// - Parameter position: that of the last event of an earlier stream, from which this one resumes.
+    func login(_ user: String, node: Int = 0, query: String = "platform=ios", from position: String? = nil) async throws -> Session {
+        var headers: [(name: StaticString, value: String)] = [("authorization", "Bearer \(try token(user))")]
+        if let position { headers.append(("last-event-id", position)) }
         let session = Session(
             HTTPExchange.stream(
-                host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/events?\(query)",
-                headers: [("authorization", "Bearer \(try token(user))")], on: MultiThreadedEventLoopGroup.singleton.next()))
+                host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/events?\(query)", headers: headers,
+                on: MultiThreadedEventLoopGroup.singleton.next()))
         try await session.until("\(user) is logged in") { events in
             events.contains { $0.name == "onSubscriptionSyncCompleted" || $0.name == "ended" }
         }

@@ -111,6 +111,49 @@ extension ConformanceTests {
             }
         }
 
+        /// Calls of a user and of others, with the event by which each device of ann is told.
+        private static let changes: [(user: String, operation: String, body: String, event: String)] = [
+            ("ann", "addFriend", #"{"userID":"eve"}"#, "onFriendListAdded"),
+            ("ann", "modifyFriend", #"{"userID":"eve","values":{"Remark":"Evie"}}"#, "onFriendInfoChanged"),
+            ("ann", "addFriendsToFriendGroup", #"{"groupName":"home","userIDs":["ben"]}"#, "onFriendGroupsChanged"),
+            ("ann", "deleteFriends", #"{"userIDs":["eve"],"delType":2}"#, "onFriendListDeleted"),
+            ("gus", "addFriend", #"{"userID":"ann"}"#, "onFriendApplicationListAdded"),
+            ("ann", "pendencyReport", #"{"timestamp":9007199254740992}"#, "onFriendApplicationListRead"),
+            ("ann", "doResponse", #"{"userID":"gus","responseType":2}"#, "onFriendApplicationListDeleted"),
+            ("ann", "addBlackList", #"{"userIDs":["fay"]}"#, "onBlackListAdded"),
+            ("ann", "deleteBlackList", #"{"userIDs":["fay"]}"#, "onBlackListDeleted"),
+            ("ann", "modifySelfProfile", #"{"values":{"Nick":"Ann"}}"#, "onUserProfileChanged"),
+        ]
+
+        @Test("P38 P43 A stream that resumes behind any event of the chain, or has missed it, is told the newest state on each node")
+        func resumed() async throws {
+            let app = try await App("tencent")
+            try await befriend(in: app)
+            _ = try await app.call("modifySelfProfile", #"{"values":{"AllowType":"CONFIRM"}}"#, node: 0)
+            var live = try await app.login("ann", node: 0)
+            var away = try await app.login("ann", node: 2, query: "platform=pad")
+            for (number, change) in Self.changes.enumerated() {
+                let missed = try #require(away.events.last { !$0.id.isEmpty }?.id)
+                away.close()
+                let answer = try await app.call(change.operation, change.body, as: change.user, node: (number + 1) % 3)
+                try #require(answer.status == 200, "\(change.operation): \(answer.json)")
+                try await live.until(change.event) { events in events.contains { $0.name == change.event } }
+                let position = try #require(live.events.last { $0.name == change.event }?.id)
+                live.close()
+                live = try await app.login("ann", node: (number + 2) % 3, from: position)
+                away = try await app.login("ann", node: number % 3, query: "platform=pad", from: missed)
+                let sequences = try await answered(in: app, node: number % 3)
+                let profile = try await app.call("getSelfProfile", "{}", node: number % 3)["profile"]["version"]?.text
+                for session in [live, away] {
+                    #expect(Self.told(session.events) == sequences, "after \(change.event)")
+                    let state = session.events.last { $0.name == "onRelationshipState" }?.json
+                    #expect(state?["profileVersion"]?.text == profile, "after \(change.event)")
+                }
+            }
+            // The last change was one of the profile, which a stream that has missed it is told as an event.
+            try await away.until("the profile that it has missed") { events in events.contains { $0.name == "onUserProfileChanged" } }
+        }
+
         @Test("P34 P35 P38 The sequence of the groups moves with a group's friends, and with nothing else in the friend list")
         func sequences() async throws {
             let app = try await App("tencent")

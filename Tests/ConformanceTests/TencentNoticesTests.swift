@@ -171,6 +171,7 @@ extension ConformanceTests {
             let other = try await app.login("ben", node: 2)
             _ = try await app.call("addFriend", #"{"userID":"ben","addType":"single"}"#, node: 2)
             for session in devices { try await expect(["onFriendListAdded"], in: session) }
+            let held = try await sequences(of: "ann", in: app, node: 1)
             _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: "ben", node: 0)
             try await expect(["onFriendListAdded"], in: other)
             _ = try await app.call("deleteFriends", #"{"userIDs":["ben"],"delType":2}"#, node: 1)
@@ -179,10 +180,23 @@ extension ConformanceTests {
             let sequence = try await app.call("getFriendList", "{}", node: 2)["seq"].text
             let last = devices[0].events.last { $0.name == "onFriendListDeleted" }
             #expect(last?.json["seq"]?.text == sequence && last?.json["userIDs"]?.elements.map(\.text) == ["ben"])
+            // A device that was away is told the newest sequences of all lists at its login, and reads what it lacks.
+            _ = try await app.call("modifySelfProfile", #"{"values":{"AllowType":"CONFIRM"}}"#, node: 0)
+            _ = try await app.call("addFriend", #"{"userID":"ann","addWording":"hello"}"#, as: "cid", node: 1)
+            _ = try await app.call("addBlackList", users(["dan"]), node: 2)
+            _ = try await app.call("createFriendGroup", #"{"groupNames":["work"]}"#, node: 0)
             let later = try await app.login("ann", node: 2, query: "platform=pad")
-            try await later.until("the newest sequence") { events in
-                events.contains { $0.name == "onRelationshipState" && $0.json["friendSeq"]?.text == sequence }
+            let state = later.events.last { $0.name == "onRelationshipState" }?.json
+            let newest = try await sequences(of: "ann", in: app, node: 0)
+            #expect([state?["friendSeq"]?.text, state?["pendencySeq"]?.text] == newest && newest[0] == sequence && newest != held)
+            #expect(state?["unreadCnt"]?.number == 1)
+            for (list, field) in [("getFriendGroups", "groupsVersion"), ("getBlackList", "blockVersion")] {
+                #expect(try await app.call(list, "{}", node: 1)["seq"].text == state?[field]?.text, "\(list)")
             }
+            let lacking = try await app.call("getFriendList", "{\"seq\":\"\(held[0] ?? "")\"}", node: 1)
+            #expect(lacking["deleted"].elements.map(\.text) == ["ben"] && lacking.json["isFull"] == .bool(false), "\(lacking.json)")
+            let requests = try await app.call("getPendencyList", "{\"type\":3,\"seq\":\"\(held[1] ?? "")\"}", node: 2)
+            #expect(requests["pendencyList"].elements.map { $0["userID"]?.text } == ["cid"])
         }
 
         @Test("P38 P41 P42 Both sides are told of a request and of its end", arguments: [0, 1, 2])
