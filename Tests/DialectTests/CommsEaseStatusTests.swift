@@ -1,6 +1,7 @@
 import CommsEaseStatus
 import NodeFixture
 import PresenceClient
+import Synchronization
 import Testing
 
 /// The calls of `documents/002…`; it shows prototypes and no samples.
@@ -69,76 +70,155 @@ import Testing
         try await fixture.stop()
     }
 
-    private static let session = Session(
-        sessionID: "s1", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1_000)
-
-    @Test("Only the new parts of a status are events") func newParts() {
-        var told = DeliveredEvents(Self.session)
-        var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
-        bob.lastOnlineStatusUpdateTime = 900
-        let login = told.undelivered(of: bob)
-        #expect(login.map(\.value) == [1] && login.first?.timestamp == 0.9 && login.first?.sendToOnlineUsersOnly == false)
-        bob.customStatus = "a text, which is no event here"
-        #expect(told.undelivered(of: bob) == [])
-        bob.event = UserStatus.Event(eventID: "e1", value: 10_001, ext: "busy", publishedAt: 1_000, expiresAt: 61_000)
-        bob.lastUpdateTime = 7_000
-        #expect(told.undelivered(of: bob).map(\.value) == [10_001])
-        #expect(told.undelivered(of: bob) == [])
-        bob.statusType = .offline
-        #expect(told.undelivered(of: bob).map(\.value) == [3])
+    private func login(_ user: String, _ cluster: ServedCluster) async throws -> (manager: NIMEventSubscribeManager, delegate: Delegate) {
+        let manager = try NIMEventSubscribeManager(cluster.configuration(of: user))
+        let delegate = Delegate()
+        manager.addDelegate(delegate)
+        try await manager.login()
+        return (manager, delegate)
     }
 
-    @Test("N11 A received event has the identity, the times and the flags of its publication") func ownFields() throws {
-        var told = DeliveredEvents(Self.session)
-        var bob = UserStatus(userID: "bob", statusType: .online, onlinePlatforms: ["ios"], version: "01")
-        bob.lastUpdateTime = 99_000
-        bob.loginEvent = UserStatus.Event(
-            eventID: "e1", value: 10_001, ext: "x", publishedAt: 500, expiresAt: 60_500, sendToOnlineUsersOnly: false, syncEnabled: false)
-        bob.event = UserStatus.Event(eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 3_602_000)
-        let events = told.undelivered(of: bob)
-        #expect(events.map(\.value) == [1, 10_001, 10_002])
-        #expect(events.map(\.eventId).suffix(2) == ["e1", "e2"] && events.map(\.timestamp).suffix(2) == [0.5, 2])
-        #expect(events.map(\.expiry).suffix(2) == [60, 3_600] && events.map(\.ext).suffix(2) == ["x", ""])
-        #expect(events.map(\.sendToOnlineUsersOnly).suffix(2) == [false, true] && events.map(\.syncEnabled).suffix(2) == [false, true])
-        #expect(events.allSatisfy { $0.from == "bob" && $0.subscribeInfo?.onlinePlatforms == ["ios"] })
-        // The publisher is answered the same, also when a newer event is in force already.
-        var published = NIMSubscribeEvent(value: 10_001, expiry: 3_600)
-        published.wasPublished(PublishAnswer(eventID: "e1", userStatus: bob))
-        #expect(published.eventId == "e1" && published.timestamp == 0.5 && published.expiry == 60 && published.from == "bob")
-        published.wasPublished(PublishAnswer(eventID: "e0", userStatus: bob))
-        #expect(published.eventId == "e0")
+    @Test("N11 Only the new parts of a status are events, and each has the identity, the times and the flags of its publication")
+    func newParts() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        let (ann, delegate) = try await login("ann", fixture)
+        try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, publishers: ["bob"]))
+        let (bob, _) = try await login("bob", fixture)
+        try await fixture.until("the login is told") { delegate.values(from: "bob") == [NIMSubscribeEventOnlineValue.login] }
+        let text = try await fixture.call("setSelfStatus", #"{"customStatus":"a text, which is no event here"}"#, as: "bob", node: 1)
+        #expect(text.status == 200)
+        var event = NIMSubscribeEvent(value: 10_001, expiry: 3_600, ext: "x")
+        (event.sendToOnlineUsersOnly, event.syncEnabled) = (false, false)
+        let forAll = try await bob.publishEvent(event)
+        let forThoseHere = try await bob.publishEvent(NIMSubscribeEvent(value: 10_002, expiry: 60))
+        try await fixture.until("both events are told") { delegate.values(from: "bob") == [1, 10_001, 10_002] }
+        let told = delegate.events.all.filter { $0.from == "bob" }
+        #expect(told[0].sendToOnlineUsersOnly == false && told[0].timestamp > 0)
+        #expect(told.dropFirst().map(\.eventId) == [forAll.eventId, forThoseHere.eventId])
+        #expect(told.dropFirst().map(\.timestamp) == [forAll.timestamp, forThoseHere.timestamp])
+        #expect(told.dropFirst().map(\.expiry) == [3_600, 60] && told.dropFirst().map { $0.ext ?? "" } == ["x", ""])
+        #expect(told.dropFirst().map(\.sendToOnlineUsersOnly) == [false, true] && told.dropFirst().map(\.syncEnabled) == [false, true])
+        #expect(told.allSatisfy { $0.subscribeInfo?.onlinePlatforms == ["ios"] })
+        // A login receives the newest event for those who were away, and not the one for those who were there.
+        let (second, later) = try await login("ann", fixture)
+        try await fixture.until("the login is told the first") { later.values(from: "bob") == [1, 10_001] }
+        #expect(later.events.all.last?.eventId == forAll.eventId)
+        await bob.client.close()
+        for delegate in [delegate, later] {
+            try await fixture.until("the loss is told") { delegate.values(from: "bob").last == NIMSubscribeEventOnlineValue.offline }
+        }
+        #expect(delegate.values(from: "bob") == [1, 10_001, 10_002, 3] && later.values(from: "bob") == [1, 10_001, 3])
+        for manager in [ann, second] { await manager.client.close() }
+        try await fixture.stop()
     }
 
-    @Test("The own login, logout and loss are not events; what the own account publishes is") func ownRecord() {
-        var told = DeliveredEvents(Self.session)
-        var ann = UserStatus(userID: "ann", statusType: .online, version: "01")
-        #expect(told.undelivered(of: ann) == [])
-        ann.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 2_000, expiresAt: 62_000, sessionID: "s9")
-        #expect(told.undelivered(of: ann).map(\.value) == [10_001])
-        ann.event = UserStatus.Event(
-            eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 62_000, syncEnabled: false, sessionID: "s9")
-        #expect(told.undelivered(of: ann) == [])
-        ann.statusType = .offline
-        #expect(told.undelivered(of: ann) == [])
+    @Test("The own logins, logouts and losses are not events; what another device of the own account publishes is")
+    func ownRecord() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        let (desk, delegate) = try await login("bob", fixture)
+        var (phone, _) = try await login("bob", fixture)
+        try await phone.logout()
+        (phone, _) = try await login("bob", fixture)
+        try await phone.publishEvent(NIMSubscribeEvent(value: 10_001))
+        var unsynced = NIMSubscribeEvent(value: 10_002)
+        unsynced.syncEnabled = false
+        try await phone.publishEvent(unsynced)
+        try await fixture.until("the desk knows the second") { await desk.client.status(of: "bob")?.event?.value == 10_002 }
+        await phone.client.close()
+        try await fixture.until("the desk is alone") {
+            let asked = try await fixture.admin("queryOnlineStatus", #"{"userIDs":["bob"],"withSessions":true}"#).json["userStatusList"]
+            return asked?.elements.first?["sessions"]?.elements.count == 1
+        }
+        (phone, _) = try await login("bob", fixture)
+        try await phone.publishEvent(NIMSubscribeEvent(value: 10_003))
+        try await fixture.until("the desk is told the third") { delegate.values(from: "bob").last == 10_003 }
+        #expect(delegate.values(from: "bob") == [10_001, 10_003])
+        for manager in [desk, phone] { await manager.client.close() }
+        try await fixture.stop()
     }
 
-    @Test("A requested current value includes the event in force, whatever its flags, and is sent once") func askedFor() {
-        var told = DeliveredEvents(Self.session)
-        var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
-        bob.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 10, expiresAt: 60_010)
-        #expect(told.undelivered(of: bob).map(\.value) == [1], "published before the login, for those who were online then")
-        told.awaited = [UserKey("bob")]
-        #expect(told.undelivered(of: bob).map(\.value) == [1, 10_001])
-        #expect(told.undelivered(of: bob) == [])
+    @Test("A requested current value includes the event in force, whatever its flags, and is sent once") func askedFor() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        let subscribed = try await fixture.call("subscribeUserStatus", #"{"userIDs":["bob"],"expiry":3600}"#, node: 2)
+        #expect(subscribed.status == 200)
+        let (bob, _) = try await login("bob", fixture)
+        try await bob.publishEvent(NIMSubscribeEvent(value: 10_001))
+        let (ann, delegate) = try await login("ann", fixture)
+        try await fixture.until("the login is told") { delegate.values(from: "bob") == [1] }
+        // The event was for those who were online when it was published.
+        var request = NIMSubscribeRequest(expiry: 60, syncEnabled: true, publishers: ["bob"])
+        try await ann.subscribeEvent(request)
+        try await fixture.until("the event in force is told") { delegate.values(from: "bob") == [1, 1, 10_001] }
+        request.syncEnabled = false
+        try await ann.subscribeEvent(request)
+        try await bob.publishEvent(NIMSubscribeEvent(value: 10_002))
+        try await fixture.until("the next is told") { delegate.values(from: "bob").last == 10_002 }
+        #expect(delegate.values(from: "bob") == [1, 1, 10_001, 10_002])
+        for manager in [ann, bob] { await manager.client.close() }
+        try await fixture.stop()
     }
 
-    @Test("Only the sync of type 1 ends the time in which all users count as offline") func syncOfTypeOne() {
-        var told = DeliveredEvents()
-        told.connected(Self.session)
-        told.synced(.friendOnlineStatus)
-        #expect(told.undelivered(of: UserStatus(userID: "bob", statusType: .offline, version: "01")) == [])
-        told.synced(.onlineStatus)
-        #expect(told.undelivered(of: UserStatus(userID: "carl", statusType: .offline, version: "01")).map(\.value) == [3])
+    @Test("N21 A login with subscriptions of two types begins with everybody offline, and tells whoever comes then")
+    func twoTypes() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        #expect(try await fixture.call("addFriend", #"{"userID":"bob"}"#).json["resultCode"]?.number == 0)
+        for (user, type) in [("bob", 3), ("carl", 1)] {
+            let body = #"{"userIDs":["\#(user)"],"expiry":3600,"subscribeType":\#(type)}"#
+            let answer = try await fixture.call("subscribeUserStatus", body, node: 1)
+            #expect(answer.status == 200 && answer.json["errorUserList"]?.elements == [], "\(answer.json)")
+            let (manager, _) = try await login(user, fixture)
+            try await manager.logout()
+        }
+        let (ann, delegate) = try await login("ann", fixture)
+        var others: [NIMEventSubscribeManager] = []
+        for user in ["bob", "carl"] { others.append(try await login(user, fixture).manager) }
+        try await fixture.until("both logins are told") { delegate.values.count == 2 }
+        #expect(delegate.values == ["bob": [1], "carl": [1]])
+        for manager in others { try await manager.logout() }
+        try await fixture.until("both logouts are told") { delegate.values == ["bob": [1, 2], "carl": [1, 2]] }
+        await ann.client.close()
+        try await fixture.stop()
+    }
+
+    /// Whether a network refuses new connections.
+    private final class Gate: Sendable {
+        private let state = Mutex(false)
+        var isClosed: Bool {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
+    }
+
+    @Test("A client that was cut off is told the logout of a user whom it takes for online, and not the login again of one who stayed")
+    func cutOff() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        let gate = Gate()
+        let network = try await FaultyNetwork(to: fixture.nodes[1].ports.client) { _ in
+            ConnectionFate(end: gate.isClosed ? .refused : .never)
+        }
+        var configuration = fixture.configuration(of: "ann")
+        configuration.addresses = ["http://127.0.0.1:\(network.port)"]
+        configuration.backoff = Backoff(initial: .milliseconds(20), max: .milliseconds(200))
+        let ann = try NIMEventSubscribeManager(configuration)
+        let delegate = Delegate()
+        ann.addDelegate(delegate)
+        try await ann.login()
+        try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, publishers: ["bob", "carl"]))
+        let (bob, _) = try await login("bob", fixture)
+        let (carl, _) = try await login("carl", fixture)
+        try await fixture.until("both logins are told") { delegate.values == ["bob": [1], "carl": [1]] }
+        gate.isClosed = true
+        network.cut()
+        try await fixture.until("the client is cut off") { await ann.client.connectionState != .connected }
+        try await bob.logout()
+        gate.isClosed = false
+        try await fixture.until("bob's logout is told") { delegate.values(from: "bob") == [1, 2] }
+        try await carl.publishEvent(NIMSubscribeEvent(value: 10_001))
+        try await fixture.until("carl's event is told") { delegate.values(from: "carl").last == 10_001 }
+        #expect(delegate.values == ["bob": [1, 2], "carl": [1, 10_001]])
+        for manager in [ann, carl] { await manager.client.close() }
+        try await network.close()
+        try await fixture.stop()
     }
 
     @Test("A delegate that is added during a session does not receive its user's own login") func lateDelegate() async throws {
@@ -158,7 +238,6 @@ import Testing
 
     @Test("Each login receives the users who are online and their events") func logins() async throws {
         let fixture = try await ServedCluster.serving("commsease")
-        #expect(try await fixture.admin("setAppPolicy", #"{"preset":"commsease"}"#).status == 200)
         let (ann, bob, carl) = (
             try NIMEventSubscribeManager(fixture.configuration(of: "ann")),
             try NIMEventSubscribeManager(fixture.configuration(of: "bob")),
@@ -181,22 +260,6 @@ import Testing
         try await fixture.until("bob's logout is told") { delegate.values == ["bob": [1, 1, 2], "carl": [1, 10_001]] }
         await ann.client.close()
         try await fixture.stop()
-    }
-
-    @Test("An OFFLINE user is sent only outside of a login, or on request") func offlineUsers() {
-        var told = DeliveredEvents()
-        told.isSyncing = true
-        var bob = UserStatus(userID: "bob", statusType: .offline, version: "01")
-        #expect(told.undelivered(of: bob) == [], "a login begins with everybody offline (N21)")
-        told.awaited = [UserKey("bob")]
-        #expect(told.undelivered(of: bob).map(\.value) == [3] && told.undelivered(of: bob) == [], "asked for (N8)")
-        told.isSyncing = false
-        #expect(told.undelivered(of: UserStatus(userID: "carl", statusType: .unlogined, version: "01")).map(\.value) == [2])
-        bob.statusType = .online
-        #expect(told.undelivered(of: bob).map(\.value) == [1])
-        told.isSyncing = true
-        bob.statusType = .offline
-        #expect(told.undelivered(of: bob).map(\.value) == [3], "the delegate takes bob for online")
     }
 
     @Test("Only type 1 exists, and the expiry has a range") func typesAndExpiry() async throws {

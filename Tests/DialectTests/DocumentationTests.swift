@@ -15,7 +15,7 @@ import ZIMStatus
     }
 
     @Test("The contact list of the tutorial shows the users who are online") func contactList() async throws {
-        let fixture = try await ServedCluster.start()
+        let fixture = try await ServedCluster.start(nodes: 3)
         let list = try ContactList(fixture.configuration(of: "ann"), contacts: ["bob", "carl"])
         let shown = Box<[String]>()
         async let running: Void = list.run { lines in shown.add([lines]) }
@@ -32,14 +32,17 @@ import ZIMStatus
         try await fixture.stop()
     }
 
-    @Test("The code of the other pages runs") func otherPages() async throws {
-        let fixture = try await ServedCluster.start()
+    @Test("The code of each other page runs in the preset of its document") func otherPages() async throws {
+        let fixture = try await ServedCluster.serving("tencent", users: ["ann", "userIdA", "userIdB"])
         let configuration = fixture.configuration(of: "ann")
         let delegate = Delegate()
         try await tencent(configuration, TencentListener())
         try await tencentFriends(configuration, FriendListener())
+        try await fixture.choose("rongcloud")
         try await rongCloud(configuration, delegate)
+        try await fixture.choose("commsease")
         try await commsEase(configuration, delegate)
+        try await fixture.choose("zim")
         try await zim(configuration, delegate)
         try await fixture.stop()
     }

@@ -80,33 +80,49 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("R14 A change on another device has its type and its end") func changesElsewhere() {
+    @Test("R13 R14 A change that another device makes has its type and its end, and the next login syncs each type by itself")
+    func changesElsewhere() async throws {
+        let fixture = try await ServedCluster.serving("rongcloud")
+        #expect(try await fixture.call("addFriend", #"{"userID":"bob"}"#).json["resultCode"]?.number == 0)
+        let (phone, desk) = (try RCCoreClient(fixture.configuration(of: "ann")), try RCCoreClient(fixture.configuration(of: "ann")))
         let delegate = Delegate()
-        let bridge = RCCoreClient.Bridge(delegate)
-        bridge.onSubscriptionChangedOnOtherDevices(
-            SubscriptionChange(
-                subscriptions: [
-                    SubscriptionChange.Entry(userID: "bob", subscribeType: .friendOnlineStatus, expiresAt: 9_000),
-                    SubscriptionChange.Entry(userID: "carl"),
-                ], unsubscriptions: [SubscriptionChange.Entry(userID: "dora", subscribeType: .friendOnlineStatus)]))
+        desk.addSubscribeEventDelegate(delegate)
+        for device in [phone, desk] { #expect(await device.connect() == (RC_SUCCESS, "ann")) }
+        try await fixture.until("nothing is followed yet") { delegate.synced.all == [.onlineStatus] }
+        let friend = RCSubscribeEventRequest(subscribeType: .friendOnlineStatus, userIds: ["bob"], expiry: 3_600)
+        for request in [friend, RCSubscribeEventRequest(userIds: ["carl"])] {
+            #expect(await phone.subscribeEvent(request).status == RC_SUCCESS)
+        }
+        #expect(await phone.unSubscribeEvent(friend).status == RC_SUCCESS)
+        try await fixture.until("the desk is told all three") { delegate.changed.all.count == 3 }
         let told = delegate.changed.all
-        #expect(told.map(\.userId) == ["bob", "carl", "dora"])
-        #expect(told.map(\.subscribeType) == [RCSubscribeTypeFriendOnlineStatus, RCSubscribeTypeOnlineStatus, .friendOnlineStatus])
-        #expect(told.map(\.expiresAt) == [9_000, 0, 0])
+        #expect(told.map(\.userId) == ["bob", "carl", "bob"])
+        #expect(told.map(\.subscribeType) == [.friendOnlineStatus, .onlineStatus, .friendOnlineStatus])
         #expect(told.map(\.operationType) == [.subscribe, .subscribe, .unsubscribe])
+        #expect(told[0].expiresAt > 0 && told.dropFirst().map(\.expiresAt) == [0, 0])
+
+        #expect(await phone.subscribeEvent(friend).status == RC_SUCCESS)
+        let tablet = try RCCoreClient(fixture.configuration(of: "ann"))
+        let later = Delegate()
+        tablet.addSubscribeEventDelegate(later)
+        #expect(await tablet.connect().status == RC_SUCCESS)
+        try await fixture.until("both types are synced") { later.synced.all.count == 2 }
+        #expect(Set(later.synced.all) == [.onlineStatus, .friendOnlineStatus])
+        #expect(later.deprecated.all == [true], "the deprecated callback stands for the online status")
+        for device in [phone, desk, tablet] { await device.client.close() }
+        try await fixture.stop()
     }
 
-    @Test("R13 Each type is synced by itself; the deprecated callback stands for the online status") func syncedTypes() {
-        let delegate = Delegate()
-        let bridge = RCCoreClient.Bridge(delegate)
-        for type in [SubscribeType.onlineStatus, .friendOnlineStatus] { bridge.onSubscriptionSyncCompleted(type) }
-        #expect(delegate.synced.all == [.onlineStatus, .friendOnlineStatus] && delegate.deprecated.all == [true])
-    }
-
-    @Test("A row whose status is not known names the user and the subscription") func unknownStatus() {
-        let row = RCSubscribeInfoEvent(
-            Subscription(userID: "bob", subscribeType: 1, subscribedAt: 5_000, expiresAt: 65_000, userStatus: nil))
-        #expect(row.userId == "bob" && row.expiry == 60 && row.subscribeTime == 5_000 && row.userStatus == nil && !row.isOnline)
+    @Test("A row of a profile has no status, and names the user and the subscription") func rowWithoutStatus() async throws {
+        let fixture = try await ServedCluster.serving("rongcloud")
+        let core = try RCCoreClient(fixture.configuration(of: "ann"))
+        let request = RCSubscribeEventRequest(subscribeType: .userProfile, userIds: ["bob"], expiry: 60)
+        #expect(await core.subscribeEvent(request).status == RC_SUCCESS)
+        let row = try #require(await core.querySubscribeEvent(request).subscribeEvents?.first)
+        #expect(row.userId == "bob" && row.subscribeType == .userProfile && row.expiry == 60 && row.subscribeTime > 0)
+        #expect(row.userStatus == nil && !row.isOnline && row.onlinePlatforms == [])
+        await core.client.close()
+        try await fixture.stop()
     }
 
     @Test("Any expiry is the node's to refuse", arguments: [-1, .min, .max]) func expiries(seconds: Int) async throws {
@@ -119,13 +135,24 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("The own status is not an event, because no user subscribes to itself") func ownStatus() {
+    @Test("The own status is not an event, because no user subscribes to itself") func ownStatus() async throws {
+        let fixture = try await ServedCluster.serving("rongcloud")
+        let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let delegate = Delegate()
-        let bridge = RCCoreClient.Bridge(delegate)
-        bridge.onConnected(
-            Session(sessionID: "s", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1))
-        bridge.onUserStatusChanged([UserStatus(userID: "ann", statusType: .online, version: "01")])
-        bridge.onUserStatusChanged(["ann", "bob"].map { UserStatus(userID: $0, statusType: .online, version: "02") })
-        #expect(delegate.events.all.map(\.userId) == ["bob"])
+        core.addSubscribeEventDelegate(delegate)
+        #expect(await core.connect() == (RC_SUCCESS, "ann"))
+        let later = Delegate()
+        core.addSubscribeEventDelegate(later)
+        #expect(await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"], expiry: 60)).status == RC_SUCCESS)
+        for user in ["ann", "bob"] {
+            #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"here"}"#, as: user, node: 1).status == 200)
+        }
+        try await fixture.until("the client knows its own text") { await core.client.status(of: "ann")?.customStatus == "here" }
+        try await fixture.until("both delegates are told bob's") {
+            [delegate, later].allSatisfy { $0.events.all.contains { $0.userStatus?.customStatus == "here" } }
+        }
+        for delegate in [delegate, later] { #expect(delegate.events.all.allSatisfy { $0.userId == "bob" }) }
+        await core.client.close()
+        try await fixture.stop()
     }
 }

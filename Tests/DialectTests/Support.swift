@@ -21,6 +21,12 @@ extension ServedCluster {
         return cluster
     }
 
+    /// Chooses the preset of another document.
+    func choose(_ preset: String) async throws {
+        let policy = try await admin("setAppPolicy", #"{"preset":"\#(preset)"}"#)
+        guard policy.status == 200 else { throw TestFailure("\(policy.json)") }
+    }
+
     /// The configuration with which `user` reaches a node.
     func configuration(of user: String) -> ClientConfiguration {
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\($0.ports.client)" }) {
