@@ -153,6 +153,54 @@ import Testing
         #expect(texts.suffix(100) == (30..<130).map { "\($0)" }[...])
     }
 
+    @Test("Beyond the bounds of an app and of a node each user keeps its newest event, and no event that was accepted counts")
+    func backlog() {
+        for isOfNode in [false, true] {
+            var settings = Self.cluster().settings
+            if isOfNode { settings.webhookBytesOfNodeMax = 6_000 } else { settings.webhookBytesOfAppMax = 6_000 }
+            var cluster = TestCluster(nodes: 3, settings: settings)
+            let users = (0..<40).map { cluster.user(ownedBy: 0, number: $0) }
+            cluster.webhooks.mode = .fails
+            for number in 0..<5 {
+                for user in users { cluster.setStatus(user, "\(number)", on: 1) }
+            }
+            cluster.advance(.seconds(1))
+            let webhooks = cluster.processes[0].node.statistics.webhooks
+            #expect(webhooks.beyondBacklog > 100 && webhooks.dropped == 0)
+            #expect(webhooks.usersWaiting == 40 && webhooks.bytesWaiting < 6_000 + 40 * 600)
+            cluster.webhooks.mode = .accepts
+            cluster.advance(.seconds(70))
+            let last = users.map { cluster.webhooks.first(of: $0).last?.json["userStatus"]?["customStatus"] }
+            #expect(last.allSatisfy { $0 == .string("4") })
+            let after = cluster.processes[0].node.statistics.webhooks
+            #expect(after.usersWaiting == 0 && after.bytesWaiting == 0)
+        }
+    }
+
+    @Test("A user waits until its delivery is accepted, and a new owner counts it") mutating func waitingUsers() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.webhooks.mode = .isSilent
+        cluster.setStatus(ann, "busy", on: 1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0].node.statistics.webhooks.usersWaiting == 1)
+        #expect((1...2).allSatisfy { cluster.processes[$0].node.statistics.webhooks.usersWaiting == 0 })
+        cluster.kill(0)
+        cluster.advance(.seconds(5))
+        #expect((1...2).map { cluster.processes[$0].node.statistics.webhooks.usersWaiting }.reduce(0, +) == 1)
+    }
+
+    @Test("A new URL is tried at once, although the old one has failed often") mutating func newURL() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.webhooks.mode = .fails
+        cluster.setStatus(ann, "busy", on: 1)
+        cluster.advance(.seconds(200))
+        cluster.webhooks.mode = .accepts
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"webhook.url":"https://new.example/x"}}"#.utf8)), by: "admin", on: 1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.webhooks.actions(of: ann) == ["CustomStatus"])
+        #expect(cluster.webhooks.attempts.last?.delivery.url == "https://new.example/x")
+    }
+
     @Test("The next owner delivers what its predecessor could not, and announces no login twice") mutating func ownerDies() {
         let ann = cluster.user(ownedBy: 0)
         cluster.webhooks.mode = .fails

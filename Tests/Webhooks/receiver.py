@@ -9,6 +9,10 @@ JSON object on a line, and prints a line when the mode holds:
     {"status": 500}                 answers with this status
     {"status": 204, "delay": 2}     answers after so many seconds
     {"status": 500, "times": 2}     answers so for the next 2 attempts only, and with 204 from then on
+    {"status": 200, "body": "endless"}   answers with a body that does not end, at full speed, until the node closes the connection
+    {"status": 200, "body": "open"}      answers with the first byte of a body, and no more
+
+The receiver listens at 127.0.0.1 to 127.0.0.100, so that a node takes it for as many receivers.
 """
 import asyncio
 import hashlib
@@ -19,7 +23,7 @@ import time
 
 BODY_MAX = 4 << 20
 GOOD = {"status": 204}
-REASONS = {204: "No Content", 401: "Unauthorized", 500: "Internal Server Error", 302: "Found"}
+REASONS = {200: "OK", 204: "No Content", 401: "Unauthorized", 500: "Internal Server Error", 302: "Found"}
 
 
 class Receiver:
@@ -40,7 +44,7 @@ class Receiver:
         loop = asyncio.get_running_loop()
         commands = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-        await asyncio.start_server(self.connected, "127.0.0.1", self.port, reuse_address=True, limit=1 << 16)
+        await asyncio.start_server(self.connected, [f"127.0.0.{number}" for number in range(1, 101)], self.port, reuse_address=True, limit=1 << 16)
         print("listening", flush=True)
         while line := await commands.readline():
             self.mode = json.loads(line)
@@ -68,16 +72,21 @@ class Receiver:
         mode, began = self.mode, time.time()
         if "times" in mode:
             self.mode = {**mode, "times": mode["times"] - 1} if mode["times"] > 1 else GOOD
+        attempt_of = lambda status, **more: json.dumps({
+            "at": began, "method": method, "path": path, "status": status, "contentType": fields.get("content-type"),
+            "agent": fields.get("user-agent"), "signature": fields.get("rollcall-signature"), "hash": hashlib.sha256(body).hexdigest(),
+            **more}).encode() + b"\t" + body.replace(b"\n", b" ") + b"\n"
+        if mode.get("body"):
+            written = await self.write_body(reader, writer, mode)
+            os.write(self.file, attempt_of(mode["status"], bytes=written, seconds=time.time() - began))
+            return False
         status = mode["status"] if self.is_signed(fields.get("rollcall-signature", ""), body) else 401
         if mode.get("delay"):
             await asyncio.sleep(mode["delay"])
         # A sender that has died meanwhile gets no answer, so it was not told that the delivery is accepted.
         if reader.at_eof() or writer.transport.is_closing():
             status = 0
-        attempt = {
-            "at": began, "method": method, "path": path, "status": status, "contentType": fields.get("content-type"),
-            "agent": fields.get("user-agent"), "signature": fields.get("rollcall-signature"), "hash": hashlib.sha256(body).hexdigest()}
-        os.write(self.file, json.dumps(attempt).encode() + b"\t" + body.replace(b"\n", b" ") + b"\n")
+        os.write(self.file, attempt_of(status))
         if status == 0:
             return False
         location = f"Location: http://127.0.0.1:{self.port}/moved\r\n" if status == 302 else ""
@@ -85,6 +94,23 @@ class Receiver:
         writer.write(f"HTTP/1.1 {status} {REASONS[status]}\r\n{location}{content}\r\n".encode())
         await writer.drain()
         return True
+
+
+    async def write_body(self, reader, writer, mode):
+        """Answers with a body that does not end, until the node closes the connection. Returns the bytes that the node has taken."""
+        writer.write(f"HTTP/1.1 {mode['status']} OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n".encode())
+        written, chunk = 1, b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+        try:
+            await writer.drain()
+            if mode["body"] == "open":
+                await reader.read()
+            while mode["body"] == "endless":
+                writer.write(chunk)
+                await writer.drain()
+                written += 65_536
+        except ConnectionError:
+            pass  # The node has closed the connection.
+        return written
 
 
 port, records, secret, page = sys.argv[1:]

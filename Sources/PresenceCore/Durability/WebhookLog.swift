@@ -61,14 +61,14 @@ struct WebhookLog: Equatable {
     }
 
     /// Removes old events, and the oldest beyond the limits. Returns the number of those that were not delivered, by reason.
-    mutating func trim(at wall: Milliseconds) -> (expired: Int, full: Int) {
+    mutating func trim(at wall: Milliseconds, waitingMax: Int = Self.waitingMax) -> (expired: Int, full: Int) {
         let oldest = wall - Self.keptFor
         let expired = remove { $0.version.milliseconds <= oldest }
         var (waiting, delivered, bytes) = (0, 0, 0)
         var kept: Set<Version> = []
         for event in events.reversed() {
             let isKept: Bool
-            if event.isDelivered { isKept = delivered < Self.deliveredMax } else { isKept = waiting < Self.waitingMax }
+            if event.isDelivered { isKept = delivered < Self.deliveredMax } else { isKept = waiting < waitingMax }
             guard isKept, bytes + event.json.count <= Self.eventsBytesMax || kept.isEmpty else { continue }
             if event.isDelivered { delivered += 1 } else { waiting += 1 }
             bytes += event.json.count
@@ -155,6 +155,19 @@ extension WebhookLog {
             text += event.json
         }
         return text
+    }
+
+    /// The bytes of the events that wait, without reading them. The text was checked when it was stored.
+    static func waitingBytes(in text: [UInt8]?) -> Int {
+        guard let text else { return 0 }
+        var bytes = 0
+        var start = text.firstIndex(of: newline) ?? text.endIndex
+        while start < text.endIndex {
+            let end = text[(start + 1)...].firstIndex(of: newline) ?? text.endIndex
+            if text[(start + 1)..<end].first == waitingMark { bytes += end - start }
+            start = end
+        }
+        return bytes
     }
 
     /// Reads a row of kind ``PresenceWire/Row/Kind/webhookLog``. A tombstone is an empty log.

@@ -89,8 +89,12 @@ public struct NodeStatistics: Equatable, Sendable {
         public let expired: UInt64
         /// Events that were removed because too many of their user waited.
         public let dropped: UInt64
-        /// Users with events that wait for a delivery.
+        /// Events that were removed because too many of their app or of this node waited.
+        public let beyondBacklog: UInt64
+        /// Users with events that the receiver has not accepted.
         public let usersWaiting: Int
+        /// Bytes of these events.
+        public let bytesWaiting: Int
         /// Apps whose receivers have failed often.
         public let circuitsOpen: Int
     }
@@ -149,10 +153,11 @@ extension ReplicaRepair {
 }
 
 extension Webhooks {
-    fileprivate func statistics(_ owner: OwnerCounters) -> NodeStatistics.Webhooks {
+    fileprivate func statistics(_ owner: OwnerCounters, _ backlog: WebhookBacklog) -> NodeStatistics.Webhooks {
         NodeStatistics.Webhooks(
             accepted: counters.accepted, failed: counters.failed, events: counters.events, expired: owner.webhookEventsExpired,
-            dropped: owner.webhookEventsDropped, usersWaiting: waitingCount, circuitsOpen: openCount)
+            dropped: owner.webhookEventsDropped, beyondBacklog: owner.webhookEventsBeyondBacklog, usersWaiting: backlog.usersCount,
+            bytesWaiting: backlog.bytesCount, circuitsOpen: openCount)
     }
 }
 
@@ -183,7 +188,7 @@ extension Machines {
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
             repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
-            webhooks: webhooks.statistics(counters), condition: condition,
+            webhooks: webhooks.statistics(counters, owner.webhookBacklog), condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,

@@ -32,6 +32,7 @@ package struct Owner: ~Copyable {
     /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
     package internal(set) var listsMayBeIncomplete = false
     var policies: Policies
+    var webhookBacklog = WebhookBacklog()
     /// The number of members of the ring.
     var nodesCount = 1
     private var removal = UserRemoval()

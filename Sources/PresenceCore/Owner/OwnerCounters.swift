@@ -13,4 +13,6 @@ struct OwnerCounters: Equatable, Sendable {
     var webhookEventsExpired: UInt64 = 0
     /// Webhook events that were removed because too many of their user waited.
     var webhookEventsDropped: UInt64 = 0
+    /// Webhook events that were removed because too many of their app or of this node waited.
+    var webhookEventsBeyondBacklog: UInt64 = 0
 }

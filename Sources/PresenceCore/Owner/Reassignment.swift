@@ -30,6 +30,7 @@ struct Reassignment {
                 misrouted[peer].append(owner.users.user(at: index))
             }
             owner.users.modify(index) { $0.becomeReplica() }
+            OwnedWebhookLog(user: index).count(in: &owner)
         }
         // Nodes that had registered here for users of other owners register with those owners.
         for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
@@ -72,7 +73,10 @@ struct Reassignment {
             user.subscriptions.observeAll(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
-        if !owner.users[index].lists.isEmpty { owner.users.modifyLists(index) { $0.learn(.friend, at: time) } }
+        if !owner.users[index].lists.isEmpty {
+            owner.users.modifyLists(index) { $0.learn(.friend, at: time) }
+            OwnedWebhookLog(user: index).count(in: &owner)
+        }
         OwnedProfile(user: index).publish(isLate: true, by: &owner, at: now, into: &outbox)
         repairListsLater(of: index, in: &owner)
         owner.repairCustomStatusLater(index, at: now)

@@ -165,13 +165,18 @@ struct MetricsSnapshot {
                 (labels: [("result", "failed")], value: Double(webhooks.failed)),
             ])
         metrics.counter(
-            "rollcall_webhook_dead_letters_total", "Webhook events that will not be delivered: too old, or too many of one user waited.",
+            "rollcall_webhook_dead_letters_total",
+            "Webhook events that will not be delivered: too old, or too many of a user, of an app or of the node waited.",
             [
                 (labels: [("reason", "expired")], value: Double(webhooks.expired)),
                 (labels: [("reason", "full")], value: Double(webhooks.dropped)),
+                (labels: [("reason", "backlog")], value: Double(webhooks.beyondBacklog)),
             ])
         metrics.gauge(
-            "rollcall_webhook_users_waiting", "Users with webhook events that wait for a delivery.", Double(webhooks.usersWaiting))
+            "rollcall_webhook_users_waiting", "Users with webhook events that the receiver has not accepted.",
+            Double(webhooks.usersWaiting))
+        metrics.gauge(
+            "rollcall_webhook_waiting_bytes", "Bytes of webhook events that receivers have not accepted.", Double(webhooks.bytesWaiting))
         metrics.gauge(
             "rollcall_webhook_circuits_open", "Apps whose webhook receivers failed repeatedly; one delivery at a time is tried.",
             Double(webhooks.circuitsOpen))

@@ -14,7 +14,7 @@ struct WebhookRules: Sendable {
 
     /// The reason why a URL cannot be used, as far as its text says; nil if it can.
     func problem(of url: String) -> String? {
-        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty else { return "\(url) is not a URL with a host" }
+        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty else { return "is not a URL with a host" }
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         if let address = try? SocketAddress(ipAddress: bare, port: 443) { return problem(of: address, isPlain: parts.scheme == "http") }
         let isLocal = bare.lowercased() == "localhost"

@@ -16,19 +16,22 @@ actor WebhookSender {
     static let timeout = TimeAmount.seconds(10)
     /// The time that a resolved name is used.
     private static let resolutionLifetime = Duration.seconds(60)
-    /// Most receivers with open connections. One more closes those of the one that was resolved first.
+    /// Most receivers with open connections. One more closes those of the one that was resolved first, unless requests are under way there.
     private static let receiversMax = 64
     /// Most bytes of an answer that are read. The node uses only its status.
     private static let answerBytesMax = 64 << 10
 
-    /// A reason why a delivery failed before its request was sent.
+    /// A reason why a delivery failed.
     private struct Refused: Error, CustomStringConvertible { let description: String }
 
-    /// The connections to one receiver.
-    private struct Receiver {
+    /// The connections to one receiver. They stay open until the last request over them has ended.
+    private final class Receiver {
         let client: HTTPClient
         let address: String
-        var resolvedAt: ContinuousClock.Instant
+        var resolvedAt = ContinuousClock.Instant.now
+        var requestsCount = 0
+
+        init(_ client: HTTPClient, at address: String) { (self.client, self.address) = (client, address) }
     }
 
     private let rules: WebhookRules
@@ -36,8 +39,9 @@ actor WebhookSender {
     private let logger: Logger
     /// The receivers by scheme, host and port.
     private var receivers: [String: Receiver] = [:]
-    /// The apps whose last delivery failed.
-    private var failing: Set<String> = []
+    /// Receivers that others have replaced, while requests to them are under way.
+    private var replaced: [Receiver] = []
+    private var failures = WebhookFailures()
     private var isStopped = false
 
     init(rules: WebhookRules, loop: any EventLoop, logger: Logger) {
@@ -46,25 +50,31 @@ actor WebhookSender {
 
     /// Sends a delivery. Returns whether the receiver has accepted it.
     func send(_ delivery: WebhookDelivery, at wall: Milliseconds) async -> Bool {
+        let attempt = Task { try await self.attempt(delivery, at: wall) }
+        // The client's own timeout ends with the head of an answer.
+        let deadline = loop.scheduleTask(in: Self.timeout) { attempt.cancel() }
+        defer { deadline.cancel() }
         do {
-            let status = try await attempt(delivery, at: wall)
+            let status = try await attempt.value
             guard (200..<300).contains(status) else { throw Refused(description: "the receiver answered \(status)") }
-            if failing.remove(delivery.app) != nil {
+            if failures.accepted(delivery.app) {
                 logger.notice("webhook: the receiver accepts deliveries again", metadata: ["app": "\(delivery.app)"])
             }
             return true
         } catch {
-            if !isStopped, failing.insert(delivery.app).inserted {
+            let cause = attempt.isCancelled ? "no complete answer within \(Self.timeout.nanoseconds / 1_000_000_000) s" : "\(error)"
+            if !isStopped, failures.failed(delivery.app, delivery.url, cause: cause) {
                 logger.warning(
                     "webhook: a delivery failed and will be repeated",
-                    metadata: ["app": "\(delivery.app)", "url": "\(delivery.url)", "reason": "\(error)"])
+                    metadata: ["app": "\(delivery.app)", "url": "\(WebhookFailures.masked(delivery.url))", "reason": "\(cause)"])
             }
             return false
         }
     }
 
     private func attempt(_ delivery: WebhookDelivery, at wall: Milliseconds) async throws -> UInt {
-        let client = try await client(for: delivery.url)
+        let receiver = try await receiver(for: delivery.url)
+        defer { release(receiver) }
         var request = HTTPClientRequest(url: delivery.url)
         request.method = .POST
         request.headers = [
@@ -72,9 +82,14 @@ actor WebhookSender {
             "Rollcall-Signature": Self.signature(of: delivery, at: wall / 1_000),
         ]
         request.body = .bytes(ByteBuffer(bytes: delivery.body))
-        let response = try await client.execute(request, timeout: Self.timeout)
-        // The connection can be used again once the answer was read.
-        for try await _ in response.body.prefix(Self.answerBytesMax) {}
+        let response = try await receiver.client.execute(request, timeout: Self.timeout)
+        var bytesCount = 0
+        // The connection can be used again once the answer was read. Leaving the loop before that closes it.
+        for try await chunk in response.body {
+            bytesCount += chunk.readableBytes
+            if bytesCount > Self.answerBytesMax { break }
+        }
+        try Task.checkCancellation()
         return response.status.code
     }
 
@@ -90,27 +105,45 @@ actor WebhookSender {
 
     // MARK: Connections
 
-    private func client(for text: String) async throws -> HTTPClient {
+    /// Returns the connections for a URL. The caller ends its use of them with ``release(_:)``.
+    private func receiver(for text: String) async throws -> Receiver {
         guard let url = URL(string: text), let scheme = url.scheme, let host = url.host, !host.isEmpty else {
             throw Refused(description: "webhook.url is not a URL")
         }
         if let problem = rules.problem(of: text) { throw Refused(description: problem) }
         let port = url.port ?? (scheme == "https" ? 443 : 80)
         let key = "\(scheme)://\(host):\(port)"
-        if let known = receivers[key], known.resolvedAt + Self.resolutionLifetime > .now { return known.client }
+        if let known = receivers[key], known.resolvedAt + Self.resolutionLifetime > .now { return used(known) }
         let address = try await Self.resolve(host, port)
+        try Task.checkCancellation()
         guard !isStopped else { throw CancellationError() }
         if let problem = rules.problem(of: address, isPlain: scheme == "http") { throw Refused(description: problem) }
         let ip = address.ipAddress ?? ""
-        if receivers[key]?.address == ip {
-            receivers[key]?.resolvedAt = .now
-        } else {
-            let old = receivers.updateValue(Receiver(client: makeClient(host, at: ip), address: ip, resolvedAt: .now), forKey: key)
-            if let old { Self.close(old.client, logger) }
-            closeOldest()
+        if let known = receivers[key], known.address == ip {
+            known.resolvedAt = .now
+            return used(known)
         }
-        guard let receiver = receivers[key] else { throw CancellationError() }
-        return receiver.client
+        let new = used(Receiver(makeClient(host, at: ip), at: ip))
+        if let old = receivers.updateValue(new, forKey: key) { retire(old) }
+        closeOldest()
+        return new
+    }
+
+    private func used(_ receiver: Receiver) -> Receiver {
+        receiver.requestsCount += 1
+        return receiver
+    }
+
+    private func release(_ receiver: Receiver) {
+        receiver.requestsCount -= 1
+        guard receiver.requestsCount == 0, let index = replaced.firstIndex(where: { $0 === receiver }) else { return }
+        replaced.remove(at: index)
+        Self.close(receiver.client, logger)
+    }
+
+    /// Closes connections that are not used for new requests any more, after their last request.
+    private func retire(_ receiver: Receiver) {
+        if receiver.requestsCount > 0 { replaced.append(receiver) } else { Self.close(receiver.client, logger) }
     }
 
     private static func resolve(_ host: String, _ port: Int) async throws -> SocketAddress {
@@ -129,11 +162,12 @@ actor WebhookSender {
 
     private func closeOldest() {
         guard receivers.count > Self.receiversMax else { return }
-        guard let oldest = receivers.min(by: { $0.value.resolvedAt < $1.value.resolvedAt })?.key else { return }
-        if let removed = receivers.removeValue(forKey: oldest) { Self.close(removed.client, logger) }
+        let idle = receivers.filter { $0.value.requestsCount == 0 }
+        guard let oldest = idle.min(by: { $0.value.resolvedAt < $1.value.resolvedAt })?.key else { return }
+        if let removed = receivers.removeValue(forKey: oldest) { retire(removed) }
     }
 
-    /// Ends the connections of a client after its requests in progress.
+    /// Ends the connections of a client, also those that are in use.
     private static func close(_ client: HTTPClient, _ logger: Logger) {
         Task {
             do { try await client.shutdown() } catch {
@@ -145,8 +179,8 @@ actor WebhookSender {
     /// Ends all connections. Deliveries in progress fail; the next owner of their users repeats them.
     func stop() async {
         isStopped = true
-        let clients = receivers.values.map(\.client)
-        receivers = [:]
+        let clients = (Array(receivers.values) + replaced).map(\.client)
+        (receivers, replaced) = ([:], [])
         for client in clients {
             do { try await client.shutdown() } catch {
                 logger.debug("webhook: connections did not close", metadata: ["reason": "\(error)"])

@@ -64,6 +64,19 @@ import Testing
         #expect(expired == (0, 0) && log.events.isEmpty && log.removed == [version(20)])
     }
 
+    @Test("The bytes of waiting events are counted without reading them") func waitingBytes() {
+        var log = log([1, 2, 3])
+        #expect(WebhookLog.waitingBytes(in: nil) == 0 && WebhookLog.waitingBytes(in: WebhookLog().text) == 0)
+        let all = WebhookLog.waitingBytes(in: log.text)
+        log.markDelivered([version(1), version(3)])
+        #expect(all > 0 && WebhookLog.waitingBytes(in: log.text) == all / 3)
+    }
+
+    @Test("A log that may keep one waiting event keeps the newest") func newest() {
+        var log = log([1, 2, 3])
+        #expect(log.trim(at: 4, waitingMax: 1) == (0, 2) && log.waiting.map(\.version) == [version(3)])
+    }
+
     @Test("A late event of another writer is neither marked nor taken for a removed one") func late() {
         var newer = log((10...30).map { Milliseconds($0) })
         newer.markDelivered((10...30).map { version($0) })

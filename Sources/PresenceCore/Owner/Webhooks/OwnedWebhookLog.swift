@@ -19,6 +19,13 @@ struct OwnedWebhookLog {
             value: isOver ? nil : log.text)
         owner.users.modifyLists(user) { _ = $0.merge(row) }
         outbox.rows.append(row)
+        count(in: &owner)
+    }
+
+    /// Counts the events that wait if this node owns the user. Called after each change of the log or of the owner.
+    func count(in owner: inout Owner) {
+        let text = owner.users[user].isReplica ? nil : owner.users[user].list(.webhookLog).entry(for: "")?.value
+        owner.webhookBacklog.set(WebhookLog.waitingBytes(in: text), of: owner.users.user(at: user))
     }
 
     /// Takes the copy of another node. Returns whether that wrote a row.
@@ -40,6 +47,7 @@ struct OwnedWebhookLog {
         }
         guard isNewer || isJoined else { return false }
         owner.users.modifyLists(user) { _ = $0.merge(kept) }
+        count(in: &owner)
         outbox.rows.append(kept)
         if isJoined, owner.users[user].isReplica { outbox.rowsForOwners.append(kept) }
         return true

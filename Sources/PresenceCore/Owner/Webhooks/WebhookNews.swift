@@ -133,9 +133,14 @@ struct WebhookNews {
     }
 
     private func write(_ log: inout WebhookLog, by owner: inout Owner, into outbox: inout Outbox) {
-        let dead = log.trim(at: now.wall)
+        let isFull = owner.webhookBacklog.isFull(for: owner.users.user(at: user), owner.settings)
+        let dead = log.trim(at: now.wall, waitingMax: isFull ? 1 : WebhookLog.waitingMax)
         owner.counters.webhookEventsExpired += UInt64(dead.expired)
-        owner.counters.webhookEventsDropped += UInt64(dead.full)
+        if isFull {
+            owner.counters.webhookEventsBeyondBacklog += UInt64(dead.full)
+        } else {
+            owner.counters.webhookEventsDropped += UInt64(dead.full)
+        }
         OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &outbox)
         if log.hasWaiting { outbox.webhookUsers.append(owner.users.user(at: user)) }
     }

@@ -48,12 +48,19 @@ struct Webhooks {
 
     /// The state of an app's receiver, as this node knows it.
     private struct Receiver {
+        var url = ""
         var lanes = Array(repeating: Lane(), count: Webhooks.lanesCount)
         /// Failures since the last success. Those of one round count once.
         var failures = 0
         var retryAt = Instant(nanoseconds: 0)
 
         var isOpen: Bool { failures >= Webhooks.failuresMax }
+        /// Tries a new URL at once. The failures were those of another one.
+        mutating func follow(_ url: String, at now: Instant) {
+            guard url != self.url else { return }
+            (self.url, failures, retryAt) = (url, 0, now)
+        }
+
         var hasWork: Bool { lanes.contains { $0.delivery != nil || !$0.waiting.isEmpty } }
     }
 
@@ -71,8 +78,6 @@ struct Webhooks {
         var events: UInt64 = 0
     }
 
-    /// Users with events that wait for a delivery.
-    var waitingCount: Int { waiting.count }
     /// Apps whose receivers have failed often.
     var openCount: Int { receivers.keys.sorted().count { receivers[$0]?.isOpen ?? false } }
 
@@ -146,9 +151,11 @@ struct Webhooks {
     // MARK: Deliveries
 
     private mutating func advance(_ app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        guard var receiver = receivers[app], receiver.hasWork, now.instant >= receiver.retryAt else { return }
+        guard var receiver = receivers[app], receiver.hasWork else { return }
         let policy = owner.policies.policy(of: .policyUser(of: app))
         guard policy.hasWebhook else { return }
+        receiver.follow(policy.webhook.url, at: now.instant)
+        guard now.instant >= receiver.retryAt else { return }
         for lane in receiver.lanes.indices {
             if receiver.lanes[lane].delivery == nil { fill(&receiver.lanes[lane], of: app, &owner, &cluster, at: now) }
             if let delivery = receiver.lanes[lane].delivery, !delivery.isSent, isOver(delivery, at: now) {
