@@ -16,7 +16,10 @@ enum SQLiteInspection {
     static func damage(path: String, nodeID: String, cluster: String) throws(StoreError) -> Damage? {
         do {
             let log = try WriteAheadLog(path: path + "-wal")
-            try checkHeader(path, hasLog: log.framesCount > 0)
+            if let problem = try headerProblem(path, hasLog: log.framesCount > 0) {
+                guard isOwn(path, nodeID: nodeID, cluster: cluster) else { throw StoreError.unusable(path: path, problem: problem) }
+                throw Damage(problem: "its header is damaged: it \(problem)")
+            }
             if let problem = log.problem { throw Damage(problem: problem) }
             try examine(path) { database in
                 try checkOwner(database, path: path, nodeID: nodeID, cluster: cluster)
@@ -29,33 +32,56 @@ enum SQLiteInspection {
         } catch let error as StoreError {
             throw error
         } catch {
-            let primary = (error as? DatabaseError)?.resultCode
-            let isDamage = primary.map { [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains($0) } ?? false
-            if isDamage { return Damage(problem: "\(error)") }
+            // Damage has many codes: a length that is too large is SQLITE_NOMEM or SQLITE_TOOBIG, a sector that cannot be read SQLITE_IOERR.
+            if let code = (error as? DatabaseError)?.resultCode, !codesOfUse.contains(code) { return Damage(problem: "\(error)") }
             throw .unusable(path: path, problem: explain(error))
         }
     }
 
+    /// Errors that say how a file may be used, and nothing about its content.
+    private static let codesOfUse: [ResultCode] = [
+        .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PERM, .SQLITE_AUTH, .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_FULL, .SQLITE_INTERRUPT,
+    ]
+
+    /// Whether a file whose header says otherwise has this node's tables, of a known version, and its name.
+    private static func isOwn(_ path: String, nodeID: String, cluster: String) -> Bool {
+        do {
+            var isOwn = false
+            try examine(path) { database in
+                let found = try schema(database)
+                guard (1...RowTable.schemaVersion).contains(where: { RowTable.schema(version: $0) == found }) else { return }
+                let meta = try StoreMeta(database)
+                isOwn = meta["node"] == nodeID && meta["cluster"] == cluster
+            }
+            return isOwn
+        } catch { return false }  // A file that SQLite cannot read.
+    }
+
+    private static func schema(_ database: Database) throws -> [String?] {
+        try GRDB.Row.fetchAll(database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+            .map { String.fromDatabaseValue($0[0]) }
+    }
+
     /// Checks the application ID and the schema version in the header, whose places are the same in all versions of SQLite.
-    private static func checkHeader(_ path: String, hasLog: Bool) throws {
+    ///
+    /// - Returns: why the file seems to belong to another program or version.
+    private static func headerProblem(_ path: String, hasLog: Bool) throws -> String? {
         let header = try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).read(upToCount: 100) ?? Data()
         guard header.starts(with: Array("SQLite format 3\0".utf8)), header.count == 100 else {
             throw Damage(problem: "is not an SQLite database, or its first page is damaged")
         }
         let bigEndian = { (offset: Int) in header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
         guard bigEndian(68) == SQLiteStore.applicationID else {
-            throw StoreError.unusable(
-                path: path, problem: "is a database of another application (application_id \(bigEndian(68))); use another --data-dir")
+            return "is a database of another application (application_id \(bigEndian(68))); use another --data-dir"
         }
         guard (1...RowTable.schemaVersion).contains(bigEndian(60)) else {
-            let problem =
-                "has schema version \(bigEndian(60)); this binary reads versions up to \(RowTable.schemaVersion); run a newer binary"
-            throw StoreError.unusable(path: path, problem: problem)
+            return "has schema version \(bigEndian(60)); this binary reads versions up to \(RowTable.schemaVersion); run a newer binary"
         }
         // The bytes 2 and 2 mean that there may be a log, 1 and 1 mean that there is none.
         guard header[18] == header[19], header[18] == 2 || (header[18] == 1 && !hasLog) else {
             throw Damage(problem: "its header is damaged, or does not match the write-ahead log beside it")
         }
+        return nil
     }
 
     /// Reads through a connection that writes nothing.
@@ -77,12 +103,8 @@ enum SQLiteInspection {
     }
 
     private static func checkOwner(_ database: Database, path: String, nodeID: String, cluster: String) throws {
-        let rows = try GRDB.Row.fetchAll(database, sql: "SELECT name, value FROM meta")
-        let pairs = rows.compactMap { row -> (String, String)? in
-            guard let name = String.fromDatabaseValue(row[0]), let value = String.fromDatabaseValue(row[1]) else { return nil }
-            return (name, value)
-        }
-        let meta = Dictionary(pairs, uniquingKeysWith: { first, _ in first })
+        let meta = try StoreMeta(database)
+        guard meta.isSumRight != false else { throw Damage(problem: "the names of its node and cluster have a wrong checksum") }
         guard meta["cluster"] == cluster else {
             throw StoreError.unusable(
                 path: path, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"; use another --data-dir")
@@ -97,8 +119,7 @@ enum SQLiteInspection {
         let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(3)")
         guard problems == ["ok"] else { throw Damage(problem: problems.joined(separator: "; ")) }
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        let schema = try String.fetchAll(database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
-        guard schema == RowTable.schema(version: version) else {
+        guard try schema(database) == RowTable.schema(version: version) else {
             throw Damage(problem: "its schema differs from that of version \(version)")
         }
     }

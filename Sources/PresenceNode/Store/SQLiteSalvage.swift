@@ -38,7 +38,7 @@ struct SQLiteSalvage {
         var (kept, lost) = (0, 0)
         let queue = try SQLiteStore.draft(path + "-new", nodeID: nodeID, cluster: cluster)
         try queue.write { target in
-            try target.execute(sql: "INSERT INTO meta VALUES ('incomplete', ?)", arguments: [problem])
+            try StoreMeta.set("incomplete", problem, in: target)
             let statement = try target.cachedStatement(sql: RowTable.upsert)
             let failure = readAll { row in
                 guard let row else { return lost += 1 }
@@ -60,6 +60,8 @@ struct SQLiteSalvage {
     /// - Returns: the error that `body` threw.
     private func readAll(_ body: (PresenceWire.Row?) throws -> Void) -> (any Error)? {
         var failure: (any Error)?
+        // SQLite would create a file that is missing, and delete its log.
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
         do {
             try SQLiteInspection.examine(path) { source in
                 let version = (try Int.fetchOne(source, sql: "PRAGMA user_version")) == 1 ? 1 : RowTable.schemaVersion

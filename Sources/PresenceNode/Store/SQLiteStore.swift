@@ -155,11 +155,11 @@ public final class SQLiteStore: Store {
         do {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
-            let generation = try queue.read { try String.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'generation'") }
+            let meta = try queue.read { try StoreMeta($0) }
             // The first read opens the log.
             files = OpenFiles(database: path)
-            lastGeneration = generation.flatMap { UInt64($0) } ?? 0
-            let isMarked = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
+            lastGeneration = meta["generation"].flatMap { UInt64($0) } ?? 0
+            let isMarked = meta["incomplete"] != nil
             shared.completeness = isMarked ? .incomplete : .complete
             if isMarked, !canBeCompleted {
                 throw StoreError.unusable(
@@ -181,9 +181,13 @@ public final class SQLiteStore: Store {
         let salvage = SQLiteSalvage(path: path)
         try salvage.resume(time: Clock.now().wall)
         guard FileManager.default.fileExists(atPath: path) else {
-            guard !FileManager.default.fileExists(atPath: path + "-wal") else {
-                throw StoreError.unusable(
-                    path: path, problem: "is missing, but its log \(path)-wal exists; restore a backup or delete the log")
+            if FileManager.default.fileExists(atPath: path + "-wal") {
+                let problem = "is missing, but its log \(path)-wal exists"
+                guard canBeCompleted else {
+                    throw StoreError.unusable(path: path, problem: "\(problem); restore a backup or delete the log")
+                }
+                let damage = SQLiteInspection.Damage(problem: problem)
+                return try salvage.salvage(damage, nodeID: nodeID, cluster: cluster, time: Clock.now().wall)
             }
             try create(path, nodeID: nodeID, cluster: cluster)
             return nil
@@ -236,7 +240,8 @@ public final class SQLiteStore: Store {
         let queue = try DatabaseQueue(path: path)
         try queue.write { database in
             try RowTable.create(in: database)
-            try database.execute(sql: "INSERT INTO meta VALUES ('node', ?), ('cluster', ?)", arguments: [nodeID, cluster])
+            try StoreMeta.set("node", nodeID, in: database)
+            try StoreMeta.set("cluster", cluster, in: database)
         }
         return queue
     }
@@ -324,7 +329,7 @@ public final class SQLiteStore: Store {
     public var problem: String? { files.problem }
 
     public func keep(generation: UInt64) throws {
-        try queue.write { try $0.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('generation', ?)", arguments: [String(generation)]) }
+        try queue.write { try StoreMeta.set("generation", String(generation), in: $0) }
     }
 
     public func complete() {
@@ -520,7 +525,7 @@ public final class SQLiteStore: Store {
         let isCompleting = shared.completeness == .completing
         state.unlock()
         guard isCompleting else { return }
-        try queue.write { try $0.execute(sql: "DELETE FROM meta WHERE name = 'incomplete'") }
+        try queue.write { try StoreMeta.set("incomplete", nil, in: $0) }
         state.lock()
         shared.completeness = .complete
         state.unlock()
