@@ -114,7 +114,7 @@ enum Wire {
         let customStatus: String
         var expiry: Int64?
     }
-    struct Users: Encodable {
+    struct Users: Encodable, SessionNaming {
         var userIDs: [String]?
         var expiry: Int64?
         var sync: Bool?
@@ -125,7 +125,7 @@ enum Wire {
         /// The calling session.
         var sessionID: String?
     }
-    struct Publish: Encodable {
+    struct Publish: Encodable, SessionNaming {
         let value: Int64
         var ext: String?
         var expiry: Int64?
@@ -136,4 +136,5 @@ enum Wire {
     }
     struct Logout: Encodable { var sessionID: String? }
     struct Renew: Encodable { var sessionID: String }
+    struct Alive: Encodable { var sessionID: String }
 }

@@ -200,6 +200,7 @@ extension PresenceClient {
             let address = callAddress
             do throws(PresenceError) {
                 let answer = try await sendOnce(operation, bytes, address: address, token: token)
+                LifeSigns.noteCall(content, by: self)
                 do { return try JSON.decode(Answer.self, from: answer) } catch { throw .badAnswer("\(operation): \(error)") }
             } catch {
                 if Task.isCancelled { throw .cancelled }

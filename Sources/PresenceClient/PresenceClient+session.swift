@@ -90,7 +90,7 @@ extension PresenceClient {
 
     private func openResponse(_ stream: Int) async throws -> TransportResponse {
         guard let address = streams[stream]?.address else { throw PresenceError.cancelled }
-        var query = "platform=\(percentEncoded(configuration.platform))"
+        var query = "alive=client&platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
         if configuration.isPushReachable { query += "&pushReachable=true" }
         if let loginStatus, order.holds(.customStatus, loginStatus.call) {
@@ -161,6 +161,7 @@ extension PresenceClient {
         broadcaster.send(.connected(opened))
         watch?.cancel()
         watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }
+        LifeSigns.restart(on: stream, of: self)
         answerLogins(.success(opened))
     }
 

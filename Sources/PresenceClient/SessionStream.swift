@@ -16,8 +16,11 @@ struct SessionStream {
     /// Renews the session while its token ends.
     var renewal: Task<Void, Never>?
 
+    /// Shows the node from time to time that this client runs.
+    var signs: Task<Void, Never>?
+
     /// Ends all that works for the stream.
-    func cancel() { for work in [task, deadline, renewal] { work?.cancel() } }
+    func cancel() { for work in [task, deadline, renewal, signs] { work?.cancel() } }
 }
 
 /// The custom status that a login sets.

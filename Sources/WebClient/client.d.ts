@@ -328,6 +328,8 @@ export class PresenceClient extends EventTarget {
   streamTicket(options?: CallOptions): Promise<{ ticket: string, expiresInSeconds: number }>;
   /** Moves the end of a session to that of the app's newest token. The client does so by itself for its own session. */
   renew(sessionID: string, options?: CallOptions): Promise<{}>;
+  /** Shows that the client of a session runs. The client does so by itself for its own session. */
+  alive(sessionID: string, options?: CallOptions): Promise<{}>;
   /** Returns the own profile. */
   getSelfProfile(options?: CallOptions): Promise<{ profile: UserProfile }>;
   /** Returns the profiles of users. Profiles that were fetched before come from the cache, unless `forceUpdate` is true. */

@@ -1347,8 +1347,8 @@ class Engine {
   #open(stream, address) {
     /** @type {any} */
     const state = {
-      address, control: new AbortController(), session: null, heardAt: Date.now(), parser: null, isEventSource: false, token: null,
-      noticesCount: 0 };
+      address, control: new AbortController(), session: null, heardAt: Date.now(), lifeDueAt: Infinity, parser: null,
+      isEventSource: false, token: null, noticesCount: 0 };
     const limit = this.#checksLeft > 0 ? Math.min(CHECK_TIMEOUT, this.#options.connectTimeout) : this.#options.connectTimeout;
     state.deadline = setTimeout(() => this.#lost(stream, null, `no event within ${limit} ms`), limit);
     this.#streams.set(stream, state);
@@ -1390,12 +1390,15 @@ class Engine {
 
   async #readFetch(stream, state) {
     const base = this.#options.addresses[state.address];
+    const query = this.#query();
+    // A proxy may translate the version of HTTP, so the promise does not depend on it.
+    query.set("alive", "client");
     const send = async (token) => {
       /** @type {Record<string, string>} */
       const headers = { Authorization: `Bearer ${token}`, Accept: "text/event-stream" };
       const lastEventID = this.#host.lastEventID;
       if (lastEventID !== null) headers["Last-Event-ID"] = lastEventID;
-      return this.#options.fetch(`${base}/v1/events?${this.#query()}`, {
+      return this.#options.fetch(`${base}/v1/events?${query}`, {
         headers, signal: state.control.signal, cache: "no-store", redirect: "error", credentials: "omit" });
     };
     const { askedCount } = this.#token;
@@ -1425,6 +1428,7 @@ class Engine {
       if (done || !this.#streams.has(stream)) return;
       state.heardAt = Date.now();
       parser.receive(value, (name, data, id) => this.#take(stream, name, data, id));
+      this.#showLife();
     }
   }
 
@@ -1529,6 +1533,7 @@ class Engine {
     clearTimeout(state.deadline);
     clearTimeout(this.#wakeTimer);
     state.session = session;
+    if (!state.isEventSource) state.lifeDueAt = Date.now() + this.#lifeSpan(session);
     this.#checksLeft = 0;
     this.#lastSessionID = session.sessionID;
     this.#callAddress = state.address;
@@ -1586,6 +1591,38 @@ class Engine {
     const isHidden = globalThis.document?.visibilityState === "hidden";
     if (late > (isHidden ? SLEEP_MIN_HIDDEN : SLEEP_MIN)) this.nudge(`the machine slept for ${Math.round(late / 1_000)} s`);
     else this.checkSilence();
+    this.#showLife();
+  }
+
+  // MARK: Signs of life
+
+  /** The longest time between two signs of life of this client, in milliseconds. The node may then miss two of them. */
+  #lifeSpan(session) {
+    return (Math.max(Number(session.heartbeatTimeout) || 0, 3) * 1_000) / 3;
+  }
+
+  /**
+   * Shows the node that this client runs, when that is due. A kernel, a browser or a proxy also answers for a client that is suspended.
+   *
+   * Browsers delay the timers of hidden pages by up to a minute, but not the arrival of bytes. So each event and comment of the node is an
+   * occasion as well. EventSource hides comments, so a stream of EventSource does not promise signs.
+   */
+  #showLife() {
+    const stream = this.#machine.current;
+    const state = stream === null ? undefined : this.#streams.get(stream);
+    if (!state?.session || Date.now() < state.lifeDueAt || this.#machine.isLeaving) return;
+    const span = this.#lifeSpan(state.session);
+    state.lifeDueAt = Date.now() + span;
+    this.call("alive", { sessionID: state.session.sessionID }).catch(() => {
+      state.lifeDueAt = Math.min(state.lifeDueAt, Date.now() + span / 4);
+    });
+  }
+
+  /** Records that a call has named a session, which is a sign of life, too. */
+  #noteLife(sessionID, sentAt) {
+    for (const state of this.#streams.values()) {
+      if (state.session?.sessionID === sessionID && !state.isEventSource) state.lifeDueAt = sentAt + this.#lifeSpan(state.session);
+    }
   }
 
   /**
@@ -1731,8 +1768,11 @@ class Engine {
       const text = JSON.stringify(content);
       const token = await this.#token.current(rejected);
       const at = address ?? this.#callAddress;
+      const sentAt = Date.now();
       try {
-        return await this.#sendOnce(operation, text, at, token);
+        const answer = await this.#sendOnce(operation, text, at, token);
+        if (content.sessionID) this.#noteLife(content.sessionID, sentAt);
+        return answer;
       } catch (error) {
         if (!(error instanceof PresenceError)) throw error;
         if (error.status === 401 && rejected === null) {
@@ -2020,6 +2060,7 @@ const OPERATIONS = {
   getVisibility: (engine, options) => engine.call("getVisibility", options),
   streamTicket: (engine, options) => engine.call("streamTicket", options),
   renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
+  alive: (engine, sessionID, options) => engine.call("alive", { ...options, sessionID }),
   getSelfProfile: (engine, options) => engine.call("getSelfProfile", options),
   getUsersProfile: (engine, userIDs, options) => engine.decide("getUsersProfile", userIDs, options, "profileList"),
   modifySelfProfile: (engine, values, options) => engine.call("modifySelfProfile", { ...options, values }),
@@ -2945,6 +2986,16 @@ export class PresenceClient extends EventTarget {
    */
   renew(sessionID, options = {}) {
     return this.#run("renew", sessionID, options);
+  }
+
+  /**
+   * Shows that the client of a session runs. The client does so by itself for its own session.
+   * @param {string} sessionID
+   * @param {CallOptions} [options]
+   * @returns {Promise<{}>}
+   */
+  alive(sessionID, options = {}) {
+    return this.#run("alive", sessionID, options);
   }
 
   /**

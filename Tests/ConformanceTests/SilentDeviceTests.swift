@@ -1,7 +1,7 @@
 import NodeFixture
 import Testing
 
-/// The 400 seconds of Tencent's document, waited for in full.
+/// Silence that is waited for in full: the 400 seconds of Tencent's document, and the shortest time of a policy.
 ///
 /// The suite is a step of its own in `make test`, beside the others, because it only waits.
 @Suite(.cluster, .timeLimit(.minutes(9))) struct SilentDeviceTests {
@@ -26,5 +26,53 @@ import Testing
         #expect(bob.statuses(of: "ann").suffix(2).map(\.general) == ["ONLINE", "OFFLINE"])
         #expect(try await app.status(of: "ann", as: "carl", node: 1).general == "OFFLINE")
         device.close()
+    }
+
+    /// The kernel of this machine acknowledges all that the nodes send, as that of a suspended client does.
+    @Test("A client that has promised signs of life is OFFLINE without them over HTTP/1.1, and ONLINE with them at any node")
+    func promisedSigns() async throws {
+        let app = try await App("rollcall", #"{"liveness.timeout":15,"offlineGrace":0}"#)
+        let watcher = try await app.login("watcher", node: 2)
+        let names = ["frozen", "lively", "plain"]
+        #expect(try await app.call("subscribeUserStatus", users(names), as: "watcher").code == 0)
+        let opened = ContinuousClock.now
+        var connections: [String: RawConnection] = [:]
+        for name in names {
+            let connection = try RawConnection(port: app.cluster.nodes[0].ports.client)
+            let promise = name == "plain" ? "" : "&alive=client"
+            let head = "GET /v1/events?platform=ios\(promise) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(try app.token(name))\r\n\r\n"
+            connection.send(Array(head.utf8))
+            connections[name] = connection
+            try await watcher.status(of: name) { $0.general == "ONLINE" }
+        }
+        let asked = try await app.admin("queryOnlineStatus", users(["lively"], #""withSessions":true"#))
+        let session = try #require(asked.statuses[0]["sessions"]?.elements.first?["sessionID"]?.text)
+        // The comments of the node, every five seconds, are the clock of the lively client.
+        let lively = try #require(connections["lively"])
+        for turn in 0..<5 {
+            try await lively.receive(until: "\r\n:\n\n")
+            // Both a call for this alone and another call with the session are signs.
+            let (operation, more) = turn % 2 == 0 ? ("alive", "") : ("publishEvent", #","value":10001"#)
+            let sign = try await app.call(operation, "{\"sessionID\":\"\(session)\"\(more)}", as: "lively", node: turn % 3)
+            #expect(sign.code == 0, "\(sign.json)")
+        }
+        #expect(ContinuousClock.now - opened > .seconds(20))
+        try await watcher.status(of: "frozen") { $0.general == "OFFLINE" }
+        #expect(watcher.statuses(of: "frozen").compactMap(\.general).suffix(2) == ["ONLINE", "OFFLINE"])
+        for name in ["lively", "plain"] {
+            #expect(try await app.status(of: name).general == "ONLINE")
+            #expect(
+                watcher.statuses(of: name).last?.general == "ONLINE" && !watcher.statuses(of: name).contains { $0.general == "OFFLINE" })
+        }
+        // The signs end, too.
+        try await watcher.until("lively is OFFLINE", within: .seconds(25)) { events in
+            events.contains { event in
+                event.json["userStatusList"]?.elements.contains { $0.user == "lively" && $0.general == "OFFLINE" } == true
+            }
+        }
+        let refused = try await app.call("alive", "{\"sessionID\":\"\(session)\"}", as: "lively", node: 1)
+        #expect(refused.code == 6017 && refused.detail.hasPrefix("sessionID: "))
+        #expect(try await app.status(of: "plain").general == "ONLINE")
+        for connection in connections.values { connection.close() }
     }
 }

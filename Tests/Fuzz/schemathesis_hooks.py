@@ -54,7 +54,7 @@ def is_for_this_caller(operation, body):
     if CALLER == "user" and operation in ("checkBlackList", "importFriends", "deleteAllFriends"):
         return False
     # A made-up session is not open (6017).
-    if operation == "renew":
+    if operation in ("renew", "alive"):
         return False
     # Nobody is a friend of itself (6017).
     about_others = (

@@ -116,6 +116,34 @@ import Testing
         #expect(transport.requests.map(\.url) == ["n0", "n1"].map { "http://\($0)/v1/getUserStatus" })
     }
 
+    @Test("The client shows the node that it runs, unless another call has named its session meanwhile") func signsOfLife() async throws {
+        let status = #"{"userID":"ann","statusType":"ONLINE","version":"01"}"#
+        let (client, transport) = client { number, request in
+            if request.body == nil { return .connected(node: "n0", interval: 300) }
+            return .answer(200, request.url.hasSuffix("publishEvent") ? #"{"eventID":"e","userStatus":\#(status)}"# : "{}")
+        }
+        try await client.login()
+        #expect(transport.requests[0].url.contains("alive=client"))
+        let third = Duration.seconds(400) / 3
+        _ = await clock.sleeper { $0 == third }
+        clock.advance(by: third)
+        try await transport.sent(2)
+        #expect(transport.requests[1].url.hasSuffix("/v1/alive"))
+        #expect(String(decoding: transport.requests[1].body ?? [], as: UTF8.self) == #"{"sessionID":"s"}"#)
+        _ = await clock.sleeper { $0 == third }
+        clock.advance(by: .seconds(60))
+        // The event names the session, so the next sign is due a third later.
+        _ = try await client.publishEvent(10_001)
+        _ = await clock.sleeper { $0 == third }
+        clock.advance(by: third - .seconds(1))
+        _ = await clock.sleeper { $0 == .seconds(1) }
+        #expect(transport.requests.count == 3)
+        clock.advance(by: .seconds(1))
+        try await transport.sent(4)
+        #expect(transport.requests[3].url.hasSuffix("/v1/alive"))
+        await client.close()
+    }
+
     @Test("A logout names the session even while it is lost") func logoutWhileLost() async throws {
         let (client, transport) = client { number, request in
             number == 1 ? .connected(node: "n0") : request.body == nil ? nil : .answer(200, "{}")

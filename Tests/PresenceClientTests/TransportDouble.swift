@@ -59,9 +59,10 @@ extension TransportResponse {
         return TransportResponse(status: 200, retryAfter: nil, isMultiplexed: isMultiplexed, body: stream)
     }
 
-    static func connected(node: String, isMultiplexed: Bool = false) -> TransportResponse {
-        let session =
-            #"{"sessionID":"s","userID":"ann","node":"\#(node)","heartbeatInterval":30,"heartbeatTimeout":400,"serverTime":1}"#
+    /// - Parameter interval: that of the node's heartbeats, in seconds.
+    static func connected(node: String, isMultiplexed: Bool = false, interval: Int = 30) -> TransportResponse {
+        let times = #""heartbeatInterval":\#(interval),"heartbeatTimeout":400,"serverTime":1"#
+        let session = #"{"sessionID":"s","userID":"ann","node":"\#(node)",\#(times)}"#
         return stream("event: onConnected\nid: 5\ndata: \(session)\n\n", isMultiplexed: isMultiplexed)
     }
 }

@@ -443,6 +443,33 @@ test("A stream that is silent for two heartbeats is given up, and comments keep 
   await node.close();
 });
 
+test("A client shows that it runs when bytes arrive, although timers are late, unless another call has named its session", async () => {
+  let held;
+  const node = await scripted(({ operation }, response) => {
+    if (operation !== "events") return json(response, 200, { eventID: "e", userStatus: { userID: "ann", version: "1" } });
+    stream(response);
+    send(response, "onConnected", opened({ heartbeatInterval: 400, heartbeatTimeout: 3 }), 0);
+    held = response;
+  });
+  const ann = client("ann", { addresses: [node.url] });
+  const signs = () => node.requests.filter(({ operation }) => operation === "alive");
+  await ann.connect();
+  assert.match(node.requests[0].url, /alive=client/);
+  // The heartbeats are 400 s apart, so the client's own timer is five seconds away. The comments of the node stand for it.
+  const comments = setInterval(() => held.write(":\n\n"), 50);
+  await until("two signs are given", () => signs().length === 2);
+  assert.deepEqual(signs().map(({ body }) => body), [{ sessionID: opened().sessionID }, { sessionID: opened().sessionID }]);
+  const times = [node.requests[0], ...signs()].map(({ at }) => at);
+  for (const [index, at] of times.slice(1).entries()) assert.ok(at - times[index] >= 990, `sign ${index} after ${at - times[index]} ms`);
+  const published = Date.now();
+  await ann.publishEvent(10_000);
+  await until("the third sign is given", () => signs().length === 3);
+  assert.ok(signs()[2].at - published >= 990, `after ${signs()[2].at - published} ms`);
+  clearInterval(comments);
+  await ann.close();
+  await node.close();
+});
+
 test("A stream is resumed from the last event of the stream that broke, wherever its bytes were cut", async () => {
   const node = await scripted((request, response, requests) => {
     stream(response);

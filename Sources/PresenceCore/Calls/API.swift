@@ -12,7 +12,7 @@ package enum API {
 
         /// The same with what the call takes from its token: the time to which it moves the end of a session.
         fileprivate func signed(by caller: Caller) -> Parsed {
-            guard case .renew(let session, _) = call else { return self }
+            guard case .renew(let session, 0) = call else { return self }
             return Parsed(call: .renew(session, until: caller.expiresAt), subject: subject, errors: errors)
         }
     }

@@ -54,6 +54,15 @@ public struct Gateway: ~Copyable {
         return found.map { sessions[$0].id }
     }
 
+    /// The index of an open session; nil for one that is not here.
+    public func index(of session: SessionID) -> SessionIndex? { sessions.index(of: session) }
+
+    /// The index of an open session of a user; nil if the session is not here, or is another user's.
+    public func index(of session: SessionID, of user: UserID) -> SessionIndex? {
+        guard let index = sessions.index(of: session), watches.user(at: sessions[index].user) == user else { return nil }
+        return index
+    }
+
     /// Open sessions.
     public var sessionsCount: Int { sessions.count }
 

@@ -22,7 +22,7 @@ public enum NodeMessage: Equatable, Sendable {
     case callFailed(ListUpdate)
     /// End a session's stream.
     case end(SessionID, reason: String)
-    /// A client has renewed its session with a token that ends at this time.
+    /// A client has renewed its session with a token that ends at this time, or has shown with `.min` only that it is alive.
     case renew(SessionID, until: Milliseconds)
     /// The sessions of a user end, and tokens that were issued earlier than this time are void (``VoidTokens``).
     case kicked(UserID, before: Milliseconds, reason: String)

@@ -15,9 +15,11 @@ struct EventStreamQuery: Equatable {
     var lastEventID: String?
     /// Whether an idle stream carries comments over HTTP/2 too. JavaScript does not see the node's PINGs.
     var wantsComments = false
+    /// Whether the client promises signs of life of its own, because only its kernel or a proxy answers for the connection.
+    var promisesSigns = false
 
     private static let names = [
-        "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments",
+        "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments", "alive",
     ]
 
     /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice must have one value: a proxy may add a
@@ -69,6 +71,9 @@ struct EventStreamQuery: Equatable {
         case "comments":
             guard let isWanted = Bool(value) else { throw .parameter("comments: must be true or false") }
             wantsComments = isWanted
+        case "alive":
+            guard value == "client" else { throw .parameter("alive: must be client") }
+            promisesSigns = true
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: has \(value.utf8.count) bytes; at most \(Limits.customStatusBytesMax) are allowed")

@@ -33,6 +33,8 @@ struct EventStreams<Connection: EventStreamConnection> {
         var login: RequestAdmission.Work?
         /// The time of the next comment; nil for a stream without comments.
         var nextCommentAt: NIODeadline?
+        /// The last sign of life of a client that promised such signs; nil for a client that promised none.
+        var lastSignAt: NIODeadline?
     }
 
     /// Sessions of one connection whose clients have been silent for too long.
@@ -53,16 +55,19 @@ struct EventStreams<Connection: EventStreamConnection> {
     /// - Parameters:
     ///   - login: the admitted request that opened it.
     ///   - hasComments: whether the stream gets a comment in the interval of PINGs.
+    ///   - promisesSigns: whether the session ends unless ``noteSign(of:at:)`` is called in time.
     mutating func open(
         _ session: SessionIndex, _ slot: Slot, limits: HTTPServerConnection.SilenceLimits, login: RequestAdmission.Work,
-        hasComments: Bool = false
+        hasComments: Bool = false, promisesSigns: Bool = false
     ) {
         while slots.count <= Int(session) {
             slots.append(nil)
             health.append(nil)
         }
         slots[Int(session)] = slot
-        health[Int(session)] = Health(limits: limits, login: login, nextCommentAt: hasComments ? .now() + limits.ping : nil)
+        let now = NIODeadline.now()
+        health[Int(session)] = Health(
+            limits: limits, login: login, nextCommentAt: hasComments ? now + limits.ping : nil, lastSignAt: promisesSigns ? now : nil)
         slot.connection.applicationCount += 1
         slot.connection.tightenSilenceLimits(to: limits)
     }
@@ -133,6 +138,37 @@ struct EventStreams<Connection: EventStreamConnection> {
     }
 
     // MARK: Session health
+
+    /// Records a sign of life of a session's client.
+    mutating func noteSign(of session: SessionIndex, at now: NIODeadline) {
+        if Int(session) < health.count, health[Int(session)]?.lastSignAt != nil { health[Int(session)]?.lastSignAt = now }
+    }
+
+    /// The time since the last sign of life of a session's client.
+    ///
+    /// Without promised signs, a connection over HTTP/1.1 is one: its client sends nothing on a stream, and TCP has shown until now that
+    /// the client is there.
+    func silence(of session: SessionIndex, at now: NIODeadline) -> TimeAmount {
+        guard let slot = slot(of: session) else { return .zero }
+        if let lastSignAt = health[Int(session)]?.lastSignAt { return now - lastSignAt }
+        return slot.connection.isHTTP2 ? now - slot.connection.lastReceivedAt : .zero
+    }
+
+    /// Returns the sessions whose clients have promised signs of life, and have sent none in time, by connection.
+    func overdueSigns(at now: NIODeadline) -> [Silent] {
+        var silent: [Silent] = []
+        for session in health.indices {
+            guard let state = health[session], let lastSignAt = state.lastSignAt, now - lastSignAt > state.limits.end,
+                let slot = slots[session]
+            else { continue }
+            if let index = silent.firstIndex(where: { $0.connection === slot.connection }) {
+                silent[index].streams.append(slot.stream)
+            } else {
+                silent.append(Silent(connection: slot.connection, streams: [slot.stream]))
+            }
+        }
+        return silent
+    }
 
     /// Returns the sessions whose clients have been silent for too long, by connection.
     ///

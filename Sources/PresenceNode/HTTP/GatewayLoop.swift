@@ -118,9 +118,24 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
+        noteSign(of: originSession, by: parsed, at: now)
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
         shell.perform(call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
     }
+
+    /// Records that a client is alive, because it has made a call. The session may be on another loop or node.
+    private func noteSign(of origin: OriginSession, by parsed: API.Parsed, at now: Now) {
+        guard case .session(let session) = origin else { return }
+        if let index = gateway.index(of: session, of: parsed.subject) { return streams.noteSign(of: index, at: .now()) }
+        // The owner forwards a renewal itself.
+        if case .renew = parsed.call { return }
+        shell.perform(
+            .alive(session), caller: parsed.subject, origin: .backEnd, originSession: .backEnd, from: self, token: Self.unusedToken, at: now
+        )
+    }
+
+    /// The token of a call whose answer nobody waits for.
+    private static let unusedToken = UInt64.max
 
     private func ticketCall(of user: UserID, by caller: Caller) -> Call {
         .issueTicket(StreamTicketText(for: user, by: caller).text)
@@ -326,17 +341,18 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let index = gateway.open(attach, until: expiresAt, resumeFrom: resumeFrom, at: Clock.now())
         let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
         let hasComments = connection.isHTTP2 && (query.wantsComments || query.ticket != nil)
-        streams.open(index, .init(connection: connection, stream: stream), limits: limits, login: work, hasComments: hasComments)
+        streams.open(
+            index, .init(connection: connection, stream: stream), limits: limits, login: work, hasComments: hasComments,
+            promisesSigns: query.promisesSigns)
         connection.openEventStream(stream, token: index)
         flush()
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
+        let silence = streams.silence(of: token, at: .now())
         abandoned(streams.close(token))
         if isDraining { return }
-        // Over HTTP/1.1 a client sends nothing on a stream, and TCP has shown until now that the client is there.
-        let silence = connection.isHTTP2 ? (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000 : 0
-        gateway.close(token, cause: .lost, silence: silence)
+        gateway.close(token, cause: .lost, silence: silence.nanoseconds / 1_000_000)
         setNeedsFlush()
     }
 
@@ -365,6 +381,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             let sessionsCount = gateway.deliver(record)
             turns.observe(age: age, sessionsCount: sessionsCount)
         } else {
+            if case .renew(let session, _) = message, let index = gateway.index(of: session) { streams.noteSign(of: index, at: .now()) }
             gateway.receive(message)
         }
         setNeedsFlush()
@@ -427,14 +444,15 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 connection.ping()
             }
         }
-        if hasSilent { endSilentSessions(at: now) }
+        if hasSilent { end(streams.takeSilent(at: now)) }
+        end(streams.overdueSigns(at: now))
         streams.sendComments(at: now)
         flush()
     }
 
     /// Ends the sessions of silent clients. A connection without another session is closed.
-    private func endSilentSessions(at now: NIODeadline) {
-        for silent in streams.takeSilent(at: now) {
+    private func end(_ silent: [EventStreams<HTTPServerConnection>.Silent]) {
+        for silent in silent {
             counters.silentSessions += UInt64(silent.streams.count)
             if silent.streams.count == silent.connection.applicationCount {
                 silent.connection.close()

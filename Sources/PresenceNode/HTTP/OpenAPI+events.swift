@@ -60,6 +60,15 @@ extension OpenAPI {
                     "description": "True for comments on an idle HTTP/2 stream, every heartbeatInterval. A stream with a ticket has them.",
                 ]),
             parameter(
+                "alive",
+                [
+                    "type": "string", "enum": ["client"],
+                    "description": """
+                    A promise: the client itself shows within each heartbeatTimeout that it runs, by alive or another call with its \
+                    sessionID. Otherwise the session is disconnected, though a kernel or a proxy answers for the connection.
+                    """,
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(
                     Schema.string,

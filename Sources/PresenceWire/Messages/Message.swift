@@ -46,7 +46,7 @@ public enum Message: Hashable, Sendable {
     case listUpdate(ListUpdate)
     /// Ends the stream of this session.
     case end(SessionID, user: UserID, reason: String)
-    /// Moves the end of this session to that of a newer token.
+    /// Moves the end of this session to that of a newer token. The client of the session is alive.
     case renew(SessionID, user: UserID, until: Milliseconds)
     /// Answers ``request(_:)``.
     case answer(id: UInt64, Answer)

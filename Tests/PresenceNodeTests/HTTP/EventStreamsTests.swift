@@ -108,4 +108,24 @@ final class ConnectionDouble: EventStreamConnection, TokenConnection {
         expect(connection.silenceLimits?.end == .seconds(60))
         expect(streams.takeSilent(at: now).isEmpty)
     }
+
+    @Test("A client that has promised signs of life is silent without them, whatever its connection receives", arguments: [false, true])
+    mutating func promisedSigns(isHTTP2: Bool) {
+        let connection = ConnectionDouble(isHTTP2: isHTTP2)
+        let opened = NIODeadline.now()
+        for session in 0..<UInt32(3) {
+            streams.open(
+                session, .init(connection: connection, stream: stream(Int32(session))), limits: limits(10, 30), login: login,
+                promisesSigns: session > 0)
+        }
+        connection.lastReceivedAt = opened + .seconds(29)
+        streams.noteSign(of: 0, at: opened + .seconds(20))
+        streams.noteSign(of: 2, at: opened + .seconds(20))
+        expect(streams.overdueSigns(at: opened + .seconds(30)).isEmpty)
+        let silent = streams.overdueSigns(at: opened + .seconds(32))
+        expect(silent.count == 1 && silent[0].connection === connection && silent[0].streams == [stream(1)])
+        expect(streams.overdueSigns(at: opened + .seconds(51)).map(\.streams) == [[stream(1), stream(2)]])
+        expect(streams.silence(of: 2, at: opened + .seconds(32)) == .seconds(12))
+        expect(streams.silence(of: 0, at: opened + .seconds(32)) == (isHTTP2 ? .seconds(3) : .zero))
+    }
 }

@@ -11,7 +11,7 @@ extension API {
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
-            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew
+            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew, alive
 
         package var name: String { "\(self)" }
 
@@ -27,6 +27,7 @@ extension API {
             case .logout: Logout.self
             case .streamTicket: StreamTicket.self
             case .renew: Renew.self
+            case .alive: Alive.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
             case .addFriend: AddFriend.self
@@ -90,7 +91,7 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
     /// Ends a session; nil for all sessions of the caller.
     case logout(SessionID?)
-    /// Moves the end of a session to that of the call's token.
+    /// Moves the end of a session to that of the call's token, and shows that its client is alive.
     case renew(SessionID, until: Milliseconds)
     /// Changes the caller's visibility.
     case setVisibility(Visibility.Change)

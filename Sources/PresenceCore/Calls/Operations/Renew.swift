@@ -24,7 +24,7 @@ enum Renew: ClientOperation {
         json.object { _ in }
     }
 
-    /// Forwards the end of a newer token to the node of the session. Returns the owner's answer.
+    /// Forwards the end of a newer token to the node of the session, as a sign of life of the client. Returns the owner's answer.
     static func perform(
         _ session: SessionID, until expiresAt: Milliseconds, of user: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) -> Answer {
