@@ -229,6 +229,8 @@ extension PresenceClient {
         let request = TransportRequest(url: "\(configuration.addresses[address])/v1/\(operation)", body: body, token: token)
         let limit = configuration.callTimeout
         let transport = transport
+        let doubt = doubtUnlessAnswered(at: address)
+        defer { doubt?.cancel() }
         let answered: (response: TransportResponse, body: [UInt8])
         do {
             answered = try await within(limit, on: configuration.clock) {

@@ -18,12 +18,18 @@ extension PresenceClient {
         }
     }
 
+    /// The time in which a stream opens that is to take the place of one whose node may be frozen.
+    private static let checkTimeout = Duration.seconds(2)
+
     private func open(_ stream: Int, at address: Int) {
         streams[stream] = SessionStream(address: address)
         streams[stream]?.task = Task { await read(stream) }
-        streams[stream]?.deadline = after(configuration.connectTimeout) { client in
+        // The session of a frozen node is missed after seconds, and a proxy may ask the frozen node again.
+        let isDoubted = machine.current.flatMap { streams[$0]?.isDoubted } ?? false
+        let limit = isDoubted ? min(configuration.connectTimeout, Self.checkTimeout) : configuration.connectTimeout
+        streams[stream]?.deadline = after(limit) { client in
             client.transport.renewConnections()
-            client.lost(stream, .broken("no word within \(client.configuration.connectTimeout)"))
+            client.lost(stream, .broken("no word within \(limit)"))
         }
     }
 
@@ -74,7 +80,7 @@ extension PresenceClient {
             var events: [EventStreamParser.Event] = []
             for try await chunk in response.body {
                 guard streams[stream] != nil else { return }
-                streams[stream]?.hasHeard = true
+                streams[stream]?.heard()
                 try parser.receive(chunk, into: &events)
                 for event in events { take(event, from: stream) }
                 events.removeAll(keepingCapacity: true)
@@ -187,6 +193,21 @@ extension PresenceClient {
             guard !Task.isCancelled else { return }
             transport.renewConnections()
             lost(stream, .broken("silent for \(interval)"))
+        }
+    }
+
+    /// Opens another stream if the node does not answer a call for half of the time that a call has, and the session's stream is silent
+    /// since then. Returns nil where no session has its stream at the address of the call.
+    ///
+    /// The kernel of a frozen node accepts all that is sent. The other nodes miss it after seconds, and then its users go OFFLINE, unless
+    /// they have a session elsewhere.
+    func doubtUnlessAnswered(at address: Int) -> Task<Void, Never>? {
+        guard let stream = machine.current, let state = streams[stream], state.address == address else { return nil }
+        return after(configuration.callTimeout / 2) { client in
+            guard let later = client.streams[stream], later.piecesCount == state.piecesCount, !later.isDoubted else { return }
+            client.streams[stream]?.isDoubted = true
+            client.transport.renewConnections()
+            client.obey(client.machine.doubted(stream))
         }
     }
 

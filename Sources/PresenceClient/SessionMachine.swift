@@ -119,6 +119,13 @@ struct SessionMachine {
         return [wait(delay)]
     }
 
+    /// Records that the node of the session's stream may be frozen. A stream opens elsewhere, and the session's stream is kept until then.
+    mutating func doubted(_ stream: Int) -> [Effect] {
+        guard stream == current, pending == nil, !isWaiting, !isLeaving else { return [] }
+        rotate()
+        return [open()]
+    }
+
     /// The longest wait after a node has rejected the token: the app may hand out a better one soon.
     private static let tokenWaitMax = Duration.seconds(8)
 

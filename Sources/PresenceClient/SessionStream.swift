@@ -9,6 +9,10 @@ struct SessionStream {
     /// The connections that carry the stream.
     var pool: (any Transport.Pool)?
     var hasHeard = false
+    /// The pieces of the stream that have arrived.
+    var piecesCount = 0
+    /// Whether the node may be frozen: it does not answer a call, and the stream is silent since then.
+    var isDoubted = false
     /// The token with which the stream was opened, or last renewed.
     var token: String?
     /// The notices that the token ends, since the last renewal.
@@ -18,6 +22,12 @@ struct SessionStream {
 
     /// Shows the node from time to time that this client runs.
     var signs: Task<Void, Never>?
+
+    /// A piece of the stream has arrived.
+    mutating func heard() {
+        (hasHeard, isDoubted) = (true, false)
+        piecesCount &+= 1
+    }
 
     /// Ends all that works for the stream.
     func cancel() { for work in [task, deadline, renewal, signs] { work?.cancel() } }

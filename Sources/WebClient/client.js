@@ -455,8 +455,6 @@ class EventStreamParser {
   /** @type {string | null} */
   #id = null;
   #endedWithCR = false;
-  /** Whether the stream has carried a comment, as nodes send over HTTP/1.1. */
-  sawComment = false;
 
   /** Calls `emit(name, data, id)` for each event that is now complete. */
   receive(bytes, emit) {
@@ -483,8 +481,7 @@ class EventStreamParser {
     const field = colon < 0 ? line : line.slice(0, colon);
     let value = colon < 0 ? "" : line.slice(colon + 1);
     if (value[0] === " ") value = value.slice(1);
-    if (colon === 0) this.sawComment = true;
-    else if (field === "event") this.#name = value;
+    if (field === "event") this.#name = value;
     else if (field === "data") {
       this.#dataLength += value.length;
       if (this.#dataLength > EVENT_LENGTH_MAX) throw badAnswer(`an event is longer than ${EVENT_LENGTH_MAX} characters`);
@@ -1051,6 +1048,13 @@ class SessionMachine {
     return [this.#open()];
   }
 
+  /** Records that the node of the session's stream may be frozen. A stream opens elsewhere. The session's stream is kept until then. */
+  doubted() {
+    if (this.current === null || this.pending !== null || this.#isWaiting || this.isLeaving) return [];
+    this.#rotate();
+    return [this.#open()];
+  }
+
   /** Records that the network may have changed. A stream opens at once. The session's stream is kept until then. */
   nudged() {
     if (this.#phase === "idle" || this.isLeaving) return [];
@@ -1347,7 +1351,7 @@ class Engine {
   #open(stream, address) {
     /** @type {any} */
     const state = {
-      address, control: new AbortController(), session: null, heardAt: Date.now(), lifeDueAt: Infinity, parser: null,
+      address, control: new AbortController(), session: null, heardAt: Date.now(), lifeDueAt: Infinity, isDoubted: false,
       isEventSource: false, token: null, noticesCount: 0 };
     const limit = this.#checksLeft > 0 ? Math.min(CHECK_TIMEOUT, this.#options.connectTimeout) : this.#options.connectTimeout;
     state.deadline = setTimeout(() => this.#lost(stream, null, `no event within ${limit} ms`), limit);
@@ -1419,14 +1423,13 @@ class Engine {
     }
     state.token = token;
     const parser = new EventStreamParser();
-    state.parser = parser;
     const reader = response.body.getReader();
     state.reader = reader;
     if (!this.#streams.has(stream)) return void (await reader.cancel());
     while (true) {
       const { done, value } = await reader.read();
       if (done || !this.#streams.has(stream)) return;
-      state.heardAt = Date.now();
+      this.#heard(state);
       parser.receive(value, (name, data, id) => this.#take(stream, name, data, id));
       this.#showLife();
     }
@@ -1448,7 +1451,7 @@ class Engine {
       state.control.signal.addEventListener("abort", resolve);
       for (const name of EVENT_NAMES) {
         source.addEventListener(name, (event) => {
-          state.heardAt = Date.now();
+          this.#heard(state);
           this.#take(stream, name, event.data, event.lastEventId || null);
         });
       }
@@ -1625,11 +1628,16 @@ class Engine {
     }
   }
 
+  #heard(state) {
+    state.heardAt = Date.now();
+    state.isDoubted = false;
+  }
+
   /**
    * Gives up the session's stream if it was silent for two heartbeats.
    *
-   * Over HTTP/1.1 a node sends comments. Over HTTP/2, which browsers use only under TLS, it sends PINGs, which this code does not see. Then a
-   * call on the same connection must be unanswered as well. EventSource hides comments, so a silent stream is replaced.
+   * A node sends comments, over HTTP/2 as well, because the client asks for them. EventSource hides comments, so there a silent stream is
+   * replaced, and kept until then.
    */
   checkSilence() {
     const stream = this.#machine.current;
@@ -1637,20 +1645,30 @@ class Engine {
     if (stream === null || !state?.session || this.#machine.isLeaving) return;
     const silence = Date.now() - state.heardAt;
     const interval = 2_000 * Math.max(state.session.heartbeatInterval, 1);
-    if (silence < interval || state.isProbing) return;
+    if (silence < interval) return;
     if (state.isEventSource) {
       if (silence > 2 * interval) this.nudge("the stream is silent");
-    } else if (state.parser?.sawComment || this.#options.addresses[state.address].startsWith("http:")) {
-      this.#lost(stream, null, `silent for ${silence} ms`);
-    } else {
-      state.isProbing = true;
-      this.call("getUserStatus", { userIDs: [state.session.userID] }, { address: state.address, attemptsMax: 1 }).then(
-        () => Object.assign(state, { heardAt: Date.now(), isProbing: false }),
-        (error) => {
-          if (error.status === 0) this.#lost(stream, null, `silent for ${silence} ms, and a call was not answered`);
-          Object.assign(state, { heardAt: Date.now(), isProbing: false });
-        });
+      return;
     }
+    // The next address may be that of the same proxy, which may ask the same frozen node.
+    this.#checksLeft = CHECKS_MAX;
+    this.#lost(stream, null, `silent for ${silence} ms`);
+  }
+
+  /**
+   * Opens another stream, because the node of the session's stream does not answer a call, and its stream is silent since then.
+   *
+   * The kernel of a frozen node accepts all that is sent. The other nodes miss it after seconds, and then its users go OFFLINE, unless they
+   * have a session elsewhere.
+   */
+  #doubt(address, sentAt, operation) {
+    const stream = this.#machine.current;
+    const state = stream === null ? undefined : this.#streams.get(stream);
+    if (!state?.session || state.isDoubted || state.address !== address || state.heardAt > sentAt) return;
+    state.isDoubted = true;
+    const effects = this.#machine.doubted();
+    if (effects.length > 0) this.#checksLeft = CHECKS_MAX;
+    this.#obey(effects, `${operation}: no answer within ${Date.now() - sentAt} ms, and the stream is silent`);
   }
 
   // MARK: The order of calls
@@ -1802,6 +1820,8 @@ class Engine {
       isSilent = true;
       control.abort();
     }, this.#options.callTimeout);
+    const sentAt = Date.now();
+    const doubt = setTimeout(() => this.#doubt(address, sentAt, operation), this.#options.callTimeout / 2);
     /** @type {any} */
     let response;
     let answer;
@@ -1825,6 +1845,7 @@ class Engine {
       throw unreachable(`${operation}: ${isSilent ? `no answer within ${this.#options.callTimeout} ms` : String(error.cause ?? error)}`);
     } finally {
       clearTimeout(timer);
+      clearTimeout(doubt);
       this.#requests.delete(control);
     }
     if (response.status !== 200) throw problem(response.status, response.headers.get("Retry-After"), answer, operation);

@@ -106,6 +106,30 @@ import Testing
         await client.close()
     }
 
+    @Test("A call without an answer makes the client open a stream elsewhere, before the call is given up") func frozenNode() async throws {
+        let (client, transport) = client { number, request in
+            if request.body == nil { return .connected(node: request.url.hasPrefix("http://n0/") ? "n0" : "n1") }
+            return request.url.hasPrefix("http://n0/") ? .stream("") : .answer(200, Self.users)
+        }
+        try await client.login()
+        let changes = client.events
+        async let answer = client.getUserStatus(["bob"])
+        _ = await clock.sleeper { $0 == .seconds(50) }
+        _ = await clock.sleeper { $0 == .seconds(100) }
+        clock.advance(by: .seconds(50))
+        var told: [PresenceEvent] = []
+        for await event in changes {
+            told.append(event)
+            if case .connected(let session) = event, session.node == "n1" { break }
+        }
+        // The app sees another session, and no moment without one.
+        #expect(told.count == 1 && transport.renewalsCount == 1)
+        _ = await clock.sleeper { $0 == .seconds(50) }
+        clock.advance(by: .seconds(50))
+        #expect(try await answer.asOf == 7)
+        await client.close()
+    }
+
     @Test("An unanswered call is repeated on another connection") func unansweredCall() async throws {
         let (client, transport) = client { number, _ in number == 1 ? .stream("") : .answer(200, Self.users) }
         async let answer = client.getUserStatus(["bob"])

@@ -97,6 +97,19 @@ import Testing
         #expect(machine.state == .connected)
     }
 
+    @Test("A doubted stream is kept until a stream elsewhere is synced, and while none opens") mutating func doubt() {
+        connect()
+        #expect(machine.doubted(1) == [.open(stream: 2, address: 2)])
+        #expect(machine.doubted(1) == [])
+        #expect(delay(machine.lost(2, .broken("no word"), using: &random)) != nil)
+        #expect(machine.state == .connected && machine.current == 1 && machine.doubted(1) == [])
+        #expect(machine.woke() == [.open(stream: 3, address: 0)])
+        #expect(machine.connected(3, node: "a") == [])
+        #expect(machine.retiring == 1 && machine.replaced(1) == [])
+        #expect(machine.synced(3) == [.cancel(stream: 1)])
+        #expect(machine.doubted(1) == [] && machine.state == .connected)
+    }
+
     @Test("The leaving node's stream goes on if the new one breaks") mutating func brokenSuccessor() {
         connect()
         _ = machine.hinted(1, after: .zero, using: &random)

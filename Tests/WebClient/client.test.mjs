@@ -443,6 +443,54 @@ test("A stream that is silent for two heartbeats is given up, and comments keep 
   await node.close();
 });
 
+test("A call without an answer opens a stream elsewhere, and the silent stream is kept until that one works", async () => {
+  const ends = [];
+  const frozen = await scripted(({ operation }, response) => {
+    if (operation !== "events") return;
+    response.on("close", () => ends.push(Date.now()));
+    stream(response);
+    send(response, "onConnected", opened({ node: "frozen", heartbeatInterval: 30 }), 0);
+  });
+  let held;
+  const sound = await scripted(({ operation }, response) => {
+    if (operation !== "events") return json(response, 200, { visibility: "everyone", userIDs: [], invisible: false });
+    held = response;
+    stream(response);
+    send(response, "onConnected", opened({ sessionID: "2a21aedf46000041a9bece5b", node: "sound", heartbeatInterval: 30 }), 0);
+  });
+  const ann = client("ann", { addresses: [frozen.url, sound.url], random: () => 0, callTimeout: 1_000 });
+  const states = [];
+  await ann.connect();
+  ann.on("stateChanged", ({ state }) => states.push(state));
+  const start = Date.now();
+  const call = ann.getVisibility();
+  await until("the session is elsewhere", () => ann.session.node === "sound");
+  assert.ok(Date.now() - start < 990, `after ${Date.now() - start} ms`);
+  assert.deepEqual([ends.length, states], [0, []]);
+  send(held, "onSubscriptionSyncCompleted", { subscribeType: 1 }, 1);
+  await until("the silent stream is dropped", () => ends.length === 1);
+  assert.equal((await call).visibility, "everyone");
+  assert.deepEqual([states, frozen.requests.length, ann.state], [[], 2, "online"]);
+  await ann.close();
+  await Promise.all([frozen.close(), sound.close()]);
+});
+
+test("A stream that carries something keeps its place, however slow a call is", async () => {
+  const node = await scripted(({ operation }, response) => {
+    if (operation !== "events") return setTimeout(() => json(response, 200, { visibility: "everyone", userIDs: [], invisible: false }), 700);
+    stream(response);
+    send(response, "onConnected", opened({ heartbeatInterval: 30 }), 0);
+    const comments = setInterval(() => response.write(":\n\n"), 50);
+    response.on("close", () => clearInterval(comments));
+  });
+  const ann = client("ann", { addresses: [node.url], callTimeout: 1_000 });
+  await ann.connect();
+  assert.equal((await ann.getVisibility()).visibility, "everyone");
+  assert.deepEqual(node.requests.map(({ operation }) => operation), ["events", "getVisibility"]);
+  await ann.close();
+  await node.close();
+});
+
 test("A client shows that it runs when bytes arrive, although timers are late, unless another call has named its session", async () => {
   let held;
   const node = await scripted(({ operation }, response) => {

@@ -125,3 +125,40 @@ test("After the death of a node its clients are back and right in time, and nobo
   assert.deepEqual(seen.filter(({ statusType }) => statusType !== "ONLINE"), []);
   await cluster.restart(c);
 });
+
+test("The clients of a frozen node that make calls are elsewhere within 12 s, and nobody sees an OFFLINE", async () => {
+  const [a, , c] = cluster.nodes;
+  const [annID, bobID, idleID] = [newUser("ann"), newUser("bob"), newUser("idle")];
+  const ann = client(annID, c, { random: firstAddress(), deviceID: "laptop" });
+  const bob = client(bobID, a, { random: firstAddress() });
+  const idle = client(idleID, c, { random: firstAddress() });
+  await Promise.all([ann.connect(), bob.connect(), idle.connect()]);
+  assert.deepEqual([ann.session.node, idle.session.node], ["c", "c"]);
+  await bob.subscribeUserStatus([annID, idleID], { sync: true });
+  const seen = record(bob, annID);
+  const states = [];
+  ann.on("stateChanged", ({ state }) => states.push(state));
+  c.process.kill("SIGSTOP");
+  try {
+    const start = performance.now();
+    const call = ann.getVisibility();
+    await until("ann is elsewhere", () => ann.session.node !== "c", 12_000);
+    console.log(`# elsewhere ${(performance.now() - start).toFixed(0)} ms after the node froze`);
+    assert.equal((await call).visibility, "everyone");
+    assert.deepEqual(states, []);
+    // A user who makes no calls still has only the session there, and is missed when the grace of the node's sessions is over.
+    await until("bob sees the idle user OFFLINE", () => bob.statusOf(idleID)?.statusType === "OFFLINE", 30_000);
+    await ann.setSelfStatus("still here");
+    await until("bob sees the text", () => bob.statusOf(annID)?.customStatus === "still here");
+    assert.deepEqual(seen.filter(({ statusType }) => statusType !== "ONLINE"), []);
+  } finally {
+    c.process.kill("SIGCONT");
+  }
+  await until("the node is a member again", async () =>
+    (await cluster.admin("clusterStatus", {}, a)).members.filter(({ state }) => state === "alive").length === 3, 30_000);
+  await until("ann has one session", async () => {
+    const { userStatusList } = await cluster.admin("queryOnlineStatus", { userIDs: [annID], withSessions: true }, a);
+    return userStatusList[0].sessions.length === 1;
+  });
+  assert.deepEqual(seen.filter(({ statusType }) => statusType !== "ONLINE"), []);
+});
