@@ -162,7 +162,7 @@ export interface StateChange {
   state: ConnectionState;
   /** The cause, for people. */
   reason: string;
-  /** The node's answer that ended the session. */
+  /** The node's answer that ended the session, or with which a first login failed. */
   error?: PresenceError;
 }
 
@@ -205,8 +205,8 @@ export interface PresenceEvents {
 export interface PresenceOptions {
   /** The base URLs of nodes of one cluster, or of a proxy in front of them. */
   addresses: string[];
-  /** The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself. */
-  token: string | (() => string | Promise<string>);
+  /** The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself. A function that throws, or returns a token that a node rejects, is asked again after growing waits of at most 8 s. A function that returns nothing ends the session: the app has no user. */
+  token: string | (() => string | null | undefined | Promise<string | null | undefined>);
   /** The platform that other users see. Default `web`. */
   platform?: string;
   /** The device's ID, at most 128 bytes. A login of the same user, platform and device replaces the session before it. */
@@ -302,7 +302,7 @@ export class PresenceClient extends EventTarget {
   watch(userID: string, listener: (status: UserStatus) => void): () => void;
   /** Adds a listener, which receives the detail of each event of this name. Returns a function that removes it. */
   on<Name extends keyof PresenceEvents>(name: Name, listener: (detail: PresenceEvents[Name]) => void): () => void;
-  /** Opens the session. The promise is fulfilled when a node has opened it. It fails after `loginAttemptsMax` attempts. */
+  /** Opens the session. The promise is fulfilled when a node has opened it. It fails after `loginAttemptsMax` attempts. If a token of the app's token function was rejected, the client then goes on, and opens the session when it has a good token. */
   connect(): Promise<Session>;
   /** Ends the session: the user goes UNLOGINED, unless it is logged in elsewhere. All tabs that share the session are logged out. The client has logged out even if the promise fails. Then the node may consider the session lost. */
   logout(options?: { everywhere?: boolean, sessionID?: string, asUser?: string }): Promise<{}>;

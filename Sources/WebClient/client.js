@@ -192,7 +192,7 @@
  * @typedef {Object} StateChange
  * @property {ConnectionState} state
  * @property {string} reason The cause, for people.
- * @property {PresenceError} [error] The node's answer that ended the session.
+ * @property {PresenceError} [error] The node's answer that ended the session, or with which a first login failed.
  */
 
 /**
@@ -239,7 +239,7 @@
  * The settings of a client. Durations are milliseconds.
  * @typedef {Object} PresenceOptions
  * @property {string[]} addresses The base URLs of nodes of one cluster, or of a proxy in front of them.
- * @property {string | (() => string | Promise<string>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself.
+ * @property {string | (() => string | null | undefined | Promise<string | null | undefined>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself. A function that throws, or returns a token that a node rejects, is asked again after growing waits of at most 8 s. A function that returns nothing ends the session: the app has no user.
  * @property {string} [platform] The platform that other users see. Default `web`.
  * @property {string} [deviceID] The device's ID, at most 128 bytes. A login of the same user, platform and device replaces the session before it.
  * @property {string} [customStatus] The custom status that the first login sets.
@@ -401,7 +401,7 @@ const flatten = (error) =>
 // MARK: Waits
 
 /**
- * The longest wait after a node has rejected the app's token, in milliseconds. A token function that hands out expired tokens for a while
+ * The longest wait after the app's token was rejected or missing, in milliseconds. A token function that hands out expired tokens for a while
  * must not keep the session away for longer.
  */
 const TOKEN_WAIT_MAX = 8_000;
@@ -919,7 +919,8 @@ class RelationshipMirror {
  *
  * At most three streams are open: that of the session, its successor, and, until the session's stream has sent everything, its predecessor.
  *
- * Effects: `["open", stream, address]`, `["cancel", stream]`, `["wake", delay]` and `["end", state, reason, error]`.
+ * Effects: `["open", stream, address]`, `["cancel", stream]`, `["wake", delay]`, `["fail", error]` for a first login that goes on, and
+ * `["end", state, reason, error]`.
  */
 class SessionMachine {
   #addressesCount;
@@ -1008,7 +1009,8 @@ class SessionMachine {
   /**
    * Records that a stream has ended, or was not opened. `error` is null for a broken connection.
    *
-   * A node that rejects the token ends a first login. A lost session waits for a better token, if the app can hand out another one.
+   * If the app can hand out another token than the rejected one, that is waited for without end. A first login then fails after its attempts,
+   * and a good token opens the session later. An app that has no token ends the session.
    */
   lost(stream, error, detail, isTokenRenewable = false) {
     if (stream === this.retiring) this.retiring = null;
@@ -1021,18 +1023,25 @@ class SessionMachine {
       this.#mayReplaceItself = this.current !== null;
     }
     if (this.isLeaving) return [];
-    const awaitsToken = error?.status === 401 && isTokenRenewable && this.#phase !== "connecting";
-    if (error && isFinal(error) && !awaitsToken) return this.end("refused", error.detail, error);
+    const awaitsToken = error?.status === 401 && isTokenRenewable;
+    const hasNoToken = error?.code === PresenceCode.tokenUnavailable && !isTokenRenewable;
+    if (error && !awaitsToken && (isFinal(error) || hasNoToken)) return this.end("refused", error.detail, error);
     this.#attempt += 1;
-    if (this.#phase === "connecting" && this.#attempt >= this.#attemptsMax) return this.end("idle", detail, error ?? unreachable(detail));
+    const effects = [];
+    if (this.#phase === "connecting" && this.#attempt >= this.#attemptsMax) {
+      if (!awaitsToken) return this.end("idle", detail, error ?? unreachable(detail));
+      this.#phase = "reconnecting";
+      effects.push(["fail", error]);
+    }
     if (this.current === null && this.#phase === "connected") this.#phase = "reconnecting";
     // Another stream is already being opened.
-    if (this.pending !== null) return [];
+    if (this.pending !== null) return effects;
     // A waiting hint has already chosen another address.
     if (!this.#isWaiting) this.#rotate();
     const { initial, max } = this.#backoff;
-    const backoff = { initial, max: awaitsToken ? Math.min(max, TOKEN_WAIT_MAX) : max };
-    return [this.#wait(jitter(backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
+    const isOfToken = awaitsToken || error?.code === PresenceCode.tokenUnavailable;
+    const backoff = { initial, max: isOfToken ? Math.min(max, TOKEN_WAIT_MAX) : max };
+    return [...effects, this.#wait(jitter(backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
   }
 
   /** Records that a newer login has ended the session of a stream. The newer login may be this client's own. */
@@ -1131,6 +1140,8 @@ class TokenSource {
   clockOffset = 0;
   /** How often the app was asked for a token. */
   askedCount = 0;
+  /** Whether the app has answered with nothing: it has no user. */
+  #isAtEnd = false;
 
   constructor(provider) {
     this.#provider = provider;
@@ -1156,11 +1167,12 @@ class TokenSource {
 
   /** Whether the app can hand out another token. */
   get isRenewable() {
-    return typeof this.#provider === "function";
+    return typeof this.#provider === "function" && !this.#isAtEnd;
   }
 
   clear() {
     this.#token = null;
+    this.#isAtEnd = false;
     this.#renewAt = Infinity;
   }
 
@@ -1172,6 +1184,7 @@ class TokenSource {
     } catch (error) {
       throw new PresenceError({ code: PresenceCode.tokenUnavailable, title: "no token", detail: String(error) });
     }
+    this.#isAtEnd = token === undefined || token === null || token === "";
     if (typeof token !== "string" || token === "") {
       throw new PresenceError({ code: PresenceCode.tokenUnavailable, title: "no token", detail: "the token function returned no text" });
     }
@@ -1320,6 +1333,9 @@ class Engine {
       else if (kind === "wake") {
         clearTimeout(this.#wakeTimer);
         this.#wakeTimer = setTimeout(() => this.#obey(this.#machine.woke(), reason), rest[0]);
+      } else if (kind === "fail") {
+        this.#state = this.#machine.state;
+        this.#host.tell({ kind: "state", state: this.#state, reason, error: flatten(rest[0]) });
       } else if (kind === "end") this.#end(rest, tells);
     }
     if (tells && !this.#machine.isIdle && this.#machine.state !== this.#state) {
@@ -1472,7 +1488,7 @@ class Engine {
     }
     this.#checksLeft -= 1;
     // The browser may have used an old connection, which is dead, too. The next attempt uses another one.
-    const effects = this.#machine.lost(stream, error, detail);
+    const effects = this.#machine.lost(stream, error, detail, this.#token.isRenewable);
     this.#obey(this.#checksLeft > 0 && !this.#machine.isIdle ? this.#machine.nudged() : effects, detail);
   }
 
@@ -2555,6 +2571,8 @@ export class PresenceClient extends EventTarget {
 
   /**
    * Opens the session. The promise is fulfilled when a node has opened it. It fails after `loginAttemptsMax` attempts.
+   *
+   * If a token of the app's token function was rejected, the client then goes on, and opens the session when it has a good token.
    * @returns {Promise<Session>}
    */
   async connect() {
@@ -2742,7 +2760,10 @@ export class PresenceClient extends EventTarget {
     const failure = error ? new PresenceError(error) : undefined;
     this.#setState({ state, reason, error: failure });
     if (state === "online") this.#answerLogins();
-    if (!ENDED.has(state)) return;
+    if (!ENDED.has(state)) {
+      if (failure) this.#failLogins(failure);
+      return;
+    }
     if (state === "kicked" || state === "replaced") this.#emit("kickedOffline", state === "replaced" ? "replaced" : reason);
     if (state === "loggedOut") this.#emit("loggedOut", null);
     const ended = failure ?? closedError(reason);

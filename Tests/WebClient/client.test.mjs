@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { PresenceClient, PresenceCode, PresenceError } from "../../Sources/WebClient/client.js";
-import { Cluster, token, until } from "./cluster.mjs";
+import { Cluster, expiredToken, token, until } from "./cluster.mjs";
 import { Network } from "./network.mjs";
 
 let cluster;
@@ -349,7 +349,7 @@ test("A token function that hands out expired tokens for a while costs few attem
   const changes = [];
   const ann = client(annID, {
     backoff: { initial: 50, max: 100 }, random: () => 0.999,
-    token: () => ++asked && (isGood ? token(annID, "--expiry", asked === 1 ? "3" : "3600") : token(annID, "--expiry=-100")),
+    token: () => ++asked && (isGood ? token(annID, "--expiry", asked === 1 ? "3" : "3600") : expiredToken(annID)),
   });
   ann.on("stateChanged", (change) => changes.push(change));
   await ann.connect();
@@ -362,6 +362,67 @@ test("A token function that hands out expired tokens for a while costs few attem
   isGood = true;
   await until("the session is back", () => ann.state === "online");
   await cluster.admin("setAppPolicy", { settings: { "token.grace": null } });
+});
+
+test("A first login whose tokens have expired fails with the node's reason after its attempts, and a good token opens the session later", async () => {
+  const annID = newUser("ann");
+  const asked = [];
+  let goodFrom = 3;
+  const changes = [];
+  const ann = client(annID, {
+    backoff: { initial: 40, max: 1_000 }, random: () => 0.999, loginAttemptsMax: 4,
+    token: () => asked.push(Date.now()) && (asked.length >= goodFrom ? token(annID) : expiredToken(annID)),
+  });
+  ann.on("stateChanged", (change) => changes.push(change));
+  await ann.connect();
+  assert.deepEqual(changes.map(({ state }) => state), ["connecting", "waiting", "connecting", "waiting", "connecting", "online"]);
+  assert.match(changes[1].reason, /the token has expired/);
+  assert.equal(asked.length, 3);
+  assert.ok(asked[1] - asked[0] >= 38 && asked[2] - asked[1] >= 78, JSON.stringify(asked));
+  await ann.logout();
+  [goodFrom, asked.length] = [Infinity, 0];
+  await assert.rejects(ann.connect(), { code: PresenceCode.notLoggedIn, status: 401, detail: /the token has expired/ });
+  assert.equal(asked.length, 4);
+  assert.equal(changes.at(-1).error.status, 401);
+  await until("the app is asked on", () => asked.length >= 6);
+  goodFrom = 0;
+  await until("the session is open", () => ann.state === "online");
+});
+
+test("A token function that throws is asked again, and one that returns nothing ends the session", async () => {
+  let [accepted, held] = ["first", null];
+  const node = await scripted(({ headers }, response) => {
+    if (headers.authorization !== `Bearer ${accepted}`) return json(response, 401, { code: 6014, detail: "not this token" });
+    held = response;
+    stream(response);
+    send(response, "onConnected", opened({ heartbeatInterval: 30 }), 0);
+  });
+  let asked = 0;
+  let answer = () => "first";
+  const changes = [];
+  const ann = client("ann", { addresses: [node.url], backoff: { initial: 10, max: 50 }, token: () => ++asked && answer() });
+  ann.on("stateChanged", (change) => changes.push(change));
+  await ann.connect();
+  const lose = (next, token) => {
+    [accepted, answer, asked] = [next, token, 0];
+    held.destroy();
+  };
+  lose("second", () => {
+    throw new Error("the app's back end is away");
+  });
+  await until("the app was asked again", () => asked >= 4);
+  assert.ok(changes.some(({ state, reason }) => state === "waiting" && reason.includes("the app's back end is away")), JSON.stringify(changes));
+  answer = () => "second";
+  await until("the session is back", () => ann.state === "online");
+  lose("third", () => undefined);
+  await until("the session has ended", () => ann.state === "refused");
+  assert.equal(changes.at(-1).error.code, PresenceCode.tokenUnavailable);
+  assert.equal(asked, 1);
+  // The same client logs in again.
+  answer = () => "third";
+  await ann.connect();
+  await ann.close();
+  await node.close();
 });
 
 test("Retry-After is obeyed by calls and by streams, and a long one is the caller's", async () => {

@@ -1,6 +1,7 @@
 // Starts real nodes for the tests, and ends them.
 import { fileURLToPath } from "node:url";
 import { execFileSync, spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -41,6 +42,14 @@ export function token(user, ...flags) {
     tokens.set(key, execFileSync(ROLLCALL, ["token", "--user", user, ...flags], { encoding: "utf8" }).trim());
   }
   return tokens.get(key);
+}
+
+/** A token of the development key that ended some seconds ago. The command makes none. */
+export function expiredToken(user, seconds = 100) {
+  const part = (content) => Buffer.from(JSON.stringify(content)).toString("base64url");
+  const end = Math.floor(Date.now() / 1_000) - seconds;
+  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: user, iat: end - 60, exp: end })}`;
+  return `${signed}.${createHmac("sha256", "rollcall development key, never in earnest!").update(signed).digest("base64url")}`;
 }
 
 export class Cluster {
