@@ -75,11 +75,12 @@ public struct FriendImport: Sendable {
         defer { file.closeFile() }
         var records = try CSVRecords(file)
         guard let header = try records.next() else { throw ImportError("\(options.file): is empty") }
-        let columns = try FriendColumns(try header.fields())
+        if let fault = header.fault { throw ImportError("\(options.file): row 0: \(fault)") }
+        let columns = try FriendColumns(header.fields)
         var position = try position(after: header)
         let earlier = position.counts.rows
         records = try CSVRecords(file, from: position.offset, number: earlier + 1)
-        let report = try Report(beside: options.file, header: header.text, bytes: position.reportBytes)
+        let report = try Report(beside: options.file, columns, bytes: position.reportBytes)
         while let window = try Self.window(of: &records, columns, batchesMax: options.callsCount) {
             var refused = window.refused
             let outcomes = try await send(window.batches)
@@ -113,7 +114,7 @@ public struct FriendImport: Sendable {
         new.offset = header.end
         guard !options.restarts, let saved = try ImportPosition.saved(beside: options.file) else { return new }
         guard saved.isOf(new) else {
-            throw ImportError("\(options.file): has changed since the import began; --restart begins anew")
+            throw ImportError("\(options.file): has changed since the import began; --restart begins at its beginning")
         }
         return saved
     }
@@ -133,7 +134,7 @@ public struct FriendImport: Sendable {
         while count < batchesMax * Batch.rowsMax, let record = try records.next() {
             (count, window.end) = (count + 1, record.end)
             let row: FriendRow
-            do throws(RowRefusal) { row = try FriendRow(try fields(of: record), columns) } catch {
+            do throws(RowRefusal) { row = try FriendRow(record, columns) } catch {
                 window.refused.append((record, error))
                 continue
             }
@@ -146,10 +147,6 @@ public struct FriendImport: Sendable {
             if window.batches.count > batchesMax { break }
         }
         return count == 0 ? nil : window
-    }
-
-    private static func fields(of record: CSVRecords.Record) throws(RowRefusal) -> [String] {
-        do { return try record.fields() } catch { throw RowRefusal(code: 0, reason: "\(error)") }
     }
 
     // MARK: Calls
@@ -182,10 +179,26 @@ public struct FriendImport: Sendable {
                 let results = try await calls.importFriends(rest.map { batch.rows[$0].row }, of: batch.user)
                 guard results.count == rest.count else { throw ImportError("importFriends: the answer lacks results") }
                 for (index, result) in zip(rest, results) { outcomes[index] = Self.outcome(of: result) }
-            } catch let error as ImportCalls.Refused {
-                let (place, refusal) = try Self.refusal(error, rowsCount: rest.count)
-                outcomes[rest[place]] = .refused(refusal)
+            } catch let error as ImportCalls.Refused where error.isOfRow {
+                if let place = Self.place(namedBy: error, rowsCount: rest.count) {
+                    outcomes[rest[place]] = .refused(Self.refusal(error))
+                } else {
+                    // The refusal of a single call is about its row.
+                    for index in rest { outcomes[index] = try await send(batch.rows[index].row, of: batch.user) }
+                }
+            } catch let error as ImportCalls.Refused { throw error.ofImport }
+        }
+    }
+
+    private func send(_ row: FriendRow, of user: String) async throws -> Outcome {
+        do {
+            guard let result = try await calls.importFriends([row], of: user).first else {
+                throw ImportError("importFriends: the answer lacks results")
             }
+            return Self.outcome(of: result)
+        } catch let error as ImportCalls.Refused {
+            guard error.isOfRow else { throw error.ofImport }
+            return .refused(Self.refusal(error))
         }
     }
 
@@ -198,13 +211,17 @@ public struct FriendImport: Sendable {
         }
     }
 
-    /// The row that a refused call names: `friends[3].remark: …`. Throws if the whole call is at fault.
-    private static func refusal(_ error: ImportCalls.Refused, rowsCount: Int) throws -> (place: Int, refusal: RowRefusal) {
-        guard error.detail.hasPrefix("friends["), let end = error.detail.firstIndex(of: "]"),
-            let place = Int(error.detail.dropFirst("friends[".count).prefix(upTo: end)), place < rowsCount
-        else { throw ImportError("the node refuses the import: \(error.status), code \(error.code): \(error.detail)", isOfCluster: true) }
-        let reason = error.detail[error.detail.index(after: end)...].drop { $0 == "." }
-        return (place, RowRefusal(code: error.code, reason: String(reason)))
+    /// The place of the row that a refused call names: `friends[3].remark: …`.
+    private static func place(namedBy error: ImportCalls.Refused, rowsCount: Int) -> Int? {
+        guard error.detail.hasPrefix("friends["), let end = error.detail.firstIndex(of: "]") else { return nil }
+        return Int(error.detail[..<end].dropFirst("friends[".count)).flatMap { (0..<rowsCount).contains($0) ? $0 : nil }
+    }
+
+    private static func refusal(_ error: ImportCalls.Refused) -> RowRefusal {
+        guard error.detail.hasPrefix("friends["), let end = error.detail.firstIndex(of: "]") else {
+            return RowRefusal(code: error.code, reason: error.detail)
+        }
+        return RowRefusal(code: error.code, reason: String(error.detail[end...].dropFirst().drop { $0 == "." }))
     }
 
     /// Creates the groups that a batch names. Returns the reasons for those that cannot be.
@@ -212,14 +229,19 @@ public struct FriendImport: Sendable {
         var failures: [String: RowRefusal] = [:]
         for name in Set(batch.rows.flatMap(\.row.groups)).sorted() {
             do { failures[name] = try await calls.createGroup(name, of: batch.user) } catch let error as ImportCalls.Refused {
-                // A name that is too long is the fault of its rows.
-                guard error.detail.hasPrefix("groupNames") else {
-                    throw ImportError("the node refuses the import: \(error.detail)", isOfCluster: true)
-                }
+                // A name that is too long is the fault of its rows, and so is a user that does not exist.
+                guard error.isOfRow else { throw error.ofImport }
                 failures[name] = RowRefusal(code: error.code, reason: error.detail)
             }
         }
         return failures
+    }
+}
+
+extension ImportCalls.Refused {
+    /// The error of an import whose call the node refuses for all rows.
+    fileprivate var ofImport: ImportError {
+        ImportError("the node refuses the import: \(status), code \(code): \(detail)", isOfCluster: true)
     }
 }
 

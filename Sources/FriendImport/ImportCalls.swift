@@ -11,6 +11,9 @@ struct ImportCalls: Sendable {
         let status: UInt
         let code: Int
         let detail: String
+
+        /// Whether a row is at fault: a parameter (6017) or an ID (7003) breaks a rule, or a user is not registered (70107).
+        var isOfRow: Bool { [6017, 7003, 70107].contains(code) }
     }
 
     /// The times after which a call is repeated: half a minute in all, in which the cluster replaces a node.

@@ -2,19 +2,19 @@ import Foundation
 
 /// The report about refused rows: a CSV file with their columns, and the number, the code and the reason of each.
 ///
-/// After the reasons are mended, its rows can be imported once the last three columns are removed.
+/// An import of the mended report ignores the last three columns.
 struct Report {
     private let file: FileHandle
+    private let columns: FriendColumns
 
     /// Opens the report, or creates it.
     ///
-    /// - Parameters:
-    ///   - header: the names of the file's columns.
-    ///   - bytes: the size that the report had when the position was stored. A run that was stopped has written the rest.
-    init(beside path: String, header: String, bytes: UInt64) throws {
+    /// - Parameter bytes: the size that the report had when the position was stored. A run that was stopped has written the rest.
+    init(beside path: String, _ columns: FriendColumns, bytes: UInt64) throws {
         let report = FriendImport.reportPath(beside: path)
+        self.columns = columns
         if !FileManager.default.fileExists(atPath: report) || bytes == 0 {
-            try Data("\(header),row,code,reason\n".utf8).write(to: URL(fileURLWithPath: report))
+            try Data(Self.line(columns.kept(columns.names) + FriendColumns.reportNames).utf8).write(to: URL(fileURLWithPath: report))
         }
         guard let file = FileHandle(forUpdatingAtPath: report) else { throw ImportError("\(report): cannot be written") }
         self.file = file
@@ -26,11 +26,13 @@ struct Report {
     func append(_ rows: [(record: CSVRecords.Record, refusal: RowRefusal)]) throws -> UInt64 {
         var text = ""
         for (record, refusal) in rows {
-            text += "\(record.text),\(record.number),\(refusal.code),\"\(refusal.reason.replacing("\"", with: "\"\""))\"\n"
+            text += Self.line(columns.kept(record.fields) + ["\(record.number)", "\(refusal.code)", refusal.reason])
         }
         try file.write(contentsOf: Data(text.utf8))
         return try file.offset()
     }
+
+    private static func line(_ fields: [String]) -> String { fields.map(CSVRecords.field).joined(separator: ",") + "\n" }
 
     func close() throws { try file.close() }
 }

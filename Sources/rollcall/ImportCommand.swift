@@ -12,7 +12,11 @@ struct ImportCommand: AsyncParsableCommand {
             addSource, addTime (milliseconds), Custom_NAME, and Custom_NAME:integer for a number. Each row puts friendID into the list of \
             userID, and not the other way round. Keep the rows of a user together: up to 100 of them are one call.
 
-            A run that was stopped goes on where it was: the place is in FILE.progress. Refused rows are in FILE.refused.csv, with reasons.
+            The file is in UTF-8 with commas (RFC 4180); lines end with LF, CRLF or CR. Blanks around IDs are left out. A bad row costs no \
+            other one. Refused rows are in FILE.refused.csv, with the columns row, code and reason at the end. Mend them there, and import \
+            that file: these columns are ignored.
+
+            A run that was stopped goes on where it was: the place is in FILE.progress.
             """)
 
     @Argument(help: "A CSV file in UTF-8.") var file: String
@@ -20,7 +24,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: "App ID; for a token that is signed with the development key.") var app = "default"
     @Option(help: "Token with role admin (default: one signed with the development key).") var token: String?
     @Option(help: "Calls under way at once.") var calls = 16
-    @Flag(help: "Begin anew, and ignore the place of an earlier run.") var restart = false
+    @Flag(help: "Start at the beginning of the file, and ignore the place of an earlier run.") var restart = false
     @Flag(help: "Accept any TLS certificate of the node.") var insecure = false
 
     func validate() throws {
