@@ -229,7 +229,7 @@ extension PresenceClient {
         let request = TransportRequest(url: "\(configuration.addresses[address])/v1/\(operation)", body: body, token: token)
         let limit = configuration.callTimeout
         let transport = transport
-        let doubt = doubtUnlessAnswered(at: address)
+        let doubt = StreamWatch.doubtUnlessAnswered(at: address, by: self)
         defer { doubt?.cancel() }
         let answered: (response: TransportResponse, body: [UInt8])
         do {

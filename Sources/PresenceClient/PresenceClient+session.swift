@@ -18,15 +18,10 @@ extension PresenceClient {
         }
     }
 
-    /// The time in which a stream opens that is to take the place of one whose node may be frozen.
-    private static let checkTimeout = Duration.seconds(2)
-
     private func open(_ stream: Int, at address: Int) {
         streams[stream] = SessionStream(address: address)
         streams[stream]?.task = Task { await read(stream) }
-        // The session of a frozen node is missed after seconds, and a proxy may ask the frozen node again.
-        let isDoubted = machine.current.flatMap { streams[$0]?.isDoubted } ?? false
-        let limit = isDoubted ? min(configuration.connectTimeout, Self.checkTimeout) : configuration.connectTimeout
+        let limit = StreamWatch.openingTime(of: self)
         streams[stream]?.deadline = after(limit) { client in
             client.transport.renewConnections()
             client.lost(stream, .broken("no word within \(limit)"))
@@ -61,7 +56,7 @@ extension PresenceClient {
     }
 
     /// Runs `body` on this actor after a delay, unless it is cancelled before.
-    private func after(_ delay: Duration, _ body: @escaping (isolated PresenceClient) -> Void) -> Task<Void, Never> {
+    func after(_ delay: Duration, _ body: @escaping (isolated PresenceClient) -> Void) -> Task<Void, Never> {
         let clock = configuration.clock
         return Task {
             do { try await clock.sleep(for: delay) } catch { return }
@@ -166,7 +161,7 @@ extension PresenceClient {
         obey(machine.connected(stream, node: opened.node))
         broadcaster.send(.connected(opened))
         watch?.cancel()
-        watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }
+        watch = Task { await StreamWatch.run(on: stream, every: .seconds(2 * max(opened.heartbeatInterval, 1)), of: self) }
         LifeSigns.restart(on: stream, of: self)
         answerLogins(.success(opened))
     }
@@ -175,53 +170,6 @@ extension PresenceClient {
         guard streams[stream] != nil else { return }
         drop(stream)
         obey(machine.lost(stream, failure, using: &random))
-    }
-
-    // MARK: Silence
-
-    /// Watches a stream for silence.
-    ///
-    /// A node gives a sign of life at each heartbeat: over HTTP/1.1 a comment, over HTTP/2 a PING that this code does not see. A stream
-    /// that is silent for two heartbeats is lost. Over HTTP/2 a call on the same connection must be unanswered as well.
-    private func watch(_ stream: Int, every interval: Duration) async {
-        while streams[stream] != nil {
-            streams[stream]?.hasHeard = false
-            do { try await configuration.clock.sleep(for: interval) } catch { return }
-            guard let state = streams[stream], stream == machine.current else { return }
-            if state.hasHeard { continue }
-            if state.isMultiplexed, await answers(state) { continue }
-            guard !Task.isCancelled else { return }
-            transport.renewConnections()
-            lost(stream, .broken("silent for \(interval)"))
-        }
-    }
-
-    /// Opens another stream if the node does not answer a call for half of the time that a call has, and the session's stream is silent
-    /// since then. Returns nil where no session has its stream at the address of the call.
-    ///
-    /// The kernel of a frozen node accepts all that is sent. The other nodes miss it after seconds, and then its users go OFFLINE, unless
-    /// they have a session elsewhere.
-    func doubtUnlessAnswered(at address: Int) -> Task<Void, Never>? {
-        guard let stream = machine.current, let state = streams[stream], state.address == address else { return nil }
-        return after(configuration.callTimeout / 2) { client in
-            guard let later = client.streams[stream], later.piecesCount == state.piecesCount, !later.isDoubted else { return }
-            client.streams[stream]?.isDoubted = true
-            client.transport.renewConnections()
-            client.obey(client.machine.doubted(stream))
-        }
-    }
-
-    private func answers(_ stream: SessionStream) async -> Bool {
-        guard let user = session?.userID else { return true }
-        do {
-            let body = try JSON.encode(Wire.Users(userIDs: [user]))
-            _ = try await sendOnce("getUserStatus", body, address: stream.address, token: token ?? "", over: stream.pool)
-            return true
-        } catch let error as PresenceError {
-            return error.status != 0
-        } catch {
-            return false
-        }
     }
 }
 

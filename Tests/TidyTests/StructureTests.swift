@@ -15,8 +15,7 @@ import Testing
     static let booleansMax = 3
 
     static let linesExceptions = [
-        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_931, "PresenceClient.PresenceClient": 603,
-        "PresenceCore.Membership": 671,
+        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_931, "PresenceCore.Membership": 671,
     ]
     static let propertiesExceptions = [
         "ClusterSimulation.SimulatedCluster": 22,

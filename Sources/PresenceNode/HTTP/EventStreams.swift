@@ -146,11 +146,13 @@ struct EventStreams<Connection: EventStreamConnection> {
 
     /// The time since the last sign of life of a session's client.
     ///
-    /// Without promised signs, a connection over HTTP/1.1 is one: its client sends nothing on a stream, and TCP has shown until now that
-    /// the client is there.
+    /// Over HTTP/1.1 a client sends nothing on a stream, and TCP has shown until now that the client is there. That counts unless promised
+    /// signs are overdue.
     func silence(of session: SessionIndex, at now: NIODeadline) -> TimeAmount {
         guard let slot = slot(of: session) else { return .zero }
-        if let lastSignAt = health[Int(session)]?.lastSignAt { return now - lastSignAt }
+        if let state = health[Int(session)], let lastSignAt = state.lastSignAt, now - lastSignAt > state.limits.end {
+            return now - lastSignAt
+        }
         return slot.connection.isHTTP2 ? now - slot.connection.lastReceivedAt : .zero
     }
 
