@@ -63,12 +63,24 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A busy loop answers requests with ordinary header lists at once")
+    @Test("A busy loop answers requests with ordinary header lists at once and in order, while large ones wait for their turn")
     func ordinaryRequestsDoNotWait() async throws {
         let server = try await Self.startBusy()
+        let waiting = try await Self.connect(to: server)
         let peer = try await Self.connect(to: server)
+        let large = Self.largeRequests(1..<20)
+        waiting.send(large)
+        // Eight of its requests are decoded at once. The others wait for ten minutes.
+        try await server.until { $0.http.sharedLimits.heldBytes == 11 * large[0].bytes.count }
+        try await waiting.frames { frames, _ in frames.count(where: \.isEnd) == 1 + 8 }
         peer.send(Self.requests(1..<100))
-        try await peer.frames { frames, _ in frames.count(where: \.isEnd) == 100 }
+        let frames = try await peer.frames { frames, _ in frames.count(where: \.isEnd) == 100 }
+        #expect(frames.filter(\.isEnd).map(\.stream) == (0..<100).map { 2 * $0 + 1 })
+        #expect(server.seen.requests.count == 2 + 8 + 99)
+        // Nothing of this connection has waited: the bytes that are held back are those of the other one.
+        #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } == 11 * large[0].bytes.count)
+        #expect(try await server.onLoop { $0.http.connections.count(where: \.isReadingPaused) } == 1)
+        #expect(waiting.frames.count(where: \.isEnd) == 1 + 8)
         try await server.stop()
     }
 
