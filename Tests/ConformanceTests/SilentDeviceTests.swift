@@ -5,6 +5,30 @@ import Testing
 ///
 /// The suite is a step of its own in `make test`, beside the others, because it only waits.
 @Suite(.cluster, .timeLimit(.minutes(9))) struct SilentDeviceTests {
+    /// TCP alone notices it: the client has nothing to answer. The comments of the node, one in 30 s, stay unacknowledged.
+    @Test("T6 Over HTTP/1.1 a device whose network is dead stays ONLINE until its comments are overdue, and is OFFLINE after 400 s")
+    func deadNetwork() async throws {
+        let app = try await App("tencent")
+        #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob").code == 0)
+        let bob = try await app.login("bob", node: 2)
+        let device = try SilentClient(port: app.cluster.nodes[1].ports.client, tokenOverHTTP1: try app.token("ann"))
+        try await bob.status(of: "ann") { $0.general == "ONLINE" }
+        try device.loseNetwork()
+        let lost = ContinuousClock.now
+        try await bob.until("ann is OFFLINE for bob", within: .seconds(430)) { events in
+            events.contains { event in
+                event.name == "onUserStatusChanged"
+                    && event.json["userStatusList"]?.elements.contains { $0.user == "ann" && $0.general == "OFFLINE" } == true
+            }
+        }
+        // A comment is due at most 30 s after the loss. TCP waits for the rest of the 400 s for its acknowledgement.
+        let silence = ContinuousClock.now - lost
+        #expect(silence > .seconds(365) && silence < .seconds(405), "\(silence)")
+        #expect(bob.statuses(of: "ann").suffix(2).map(\.general) == ["ONLINE", "OFFLINE"])
+        #expect(try await app.status(of: "ann", as: "carl", node: 0).general == "OFFLINE")
+        device.close()
+    }
+
     @Test("T6 A device that falls silent without FIN or RST stays ONLINE for 400 s, and is OFFLINE then")
     func silence() async throws {
         let app = try await App("tencent")

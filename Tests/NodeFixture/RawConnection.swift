@@ -53,5 +53,21 @@ package final class RawConnection {
         }
     }
 
+    /// A filter of a socket, as the kernel takes it (`sock_fprog`).
+    private struct Filter {
+        let count: UInt16
+        let instructions: UnsafeMutablePointer<UInt64>
+    }
+
+    /// Has the kernel drop all that arrives from now on, without an acknowledgement. For the other side the network is dead.
+    package func loseNetwork() throws {
+        var drop: UInt64 = 6  // BPF_RET | BPF_K: of each segment take 0 bytes.
+        let status = withUnsafeMutablePointer(to: &drop) { instruction in
+            var filter = Filter(count: 1, instructions: instruction)
+            return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &filter, socklen_t(MemoryLayout<Filter>.size))
+        }
+        guard status == 0 else { throw TestFailure("setsockopt: \(errno)") }
+    }
+
     package func close() { _ = Glibc.close(descriptor) }
 }

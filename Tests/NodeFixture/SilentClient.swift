@@ -49,5 +49,8 @@ package final class SilentClient {
         return length + [UInt8(count)] + Array(text.utf8)
     }
 
+    /// Drops all that arrives from now on, without an acknowledgement.
+    package func loseNetwork() throws { try connection.loseNetwork() }
+
     package func close() { connection.close() }
 }
