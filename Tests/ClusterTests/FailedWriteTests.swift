@@ -12,6 +12,49 @@ import Testing
 
     private static let reads = [("getSelfProfile", "{}"), ("getFriendList", "{}"), ("getFriendGroups", "{}")]
 
+    @Test("An event that cannot reach its second disk is answered 50001, and is published when it is repeated after the other node is back")
+    func events() async throws {
+        let fixture = try await ServedCluster.start(nodes: 2)
+        let names = (0..<6).map { "user\($0)" }
+        func publish(_ value: Int, as user: String) async throws -> (status: Int, json: JSON) {
+            try await fixture.call("publishEvent", "{\"value\":\(value),\"sendToOnlineUsersOnly\":false}", as: user)
+        }
+        for user in names { #expect(try await publish(10_000, as: user).status == 200) }
+        fixture.nodes[1].signal(SIGSTOP)
+        let answers = try await withThrowingTaskGroup(of: (user: String, answered: Answered).self) { calls in
+            for user in names {
+                calls.addTask {
+                    let answer = try await publish(10_001, as: user)
+                    return (user, Answered(isRead: false, status: answer.status, json: answer.json))
+                }
+            }
+            return try await calls.reduce(into: []) { $0.append($1) }
+        }
+        fixture.nodes[1].signal(SIGCONT)
+        let refused = answers.filter { $0.answered.status != 200 }
+        #expect(!refused.isEmpty, "\(answers)")
+        for (user, answer) in refused {
+            #expect(answer.status == 503 && answer.json["code"]?.number == 50_001, "\(user): \(answer.json)")
+            #expect(answer.json["eventID"] == nil && answer.json["userStatus"] == nil)
+        }
+        for user in names {
+            var published: String?
+            try await fixture.until("\(user) can publish again") {
+                let answer = try await publish(10_002, as: user)
+                published = answer.json["eventID"]?.text
+                return answer.status == 200
+            }
+            for node in 0..<2 {
+                try await fixture.until("the event of \(user) is known at node \(node)") {
+                    let asked = try await fixture.call("getUserStatus", "{\"userIDs\":[\"\(user)\"]}", as: user, node: node)
+                    let event = asked.json["userStatusList"]?.elements.first?["event"]
+                    return event?["value"]?.number == 10_002 && event?["eventID"]?.text == published
+                }
+            }
+        }
+        try await fixture.stop()
+    }
+
     /// The other node keeps the second copy of every change. While it is paused, each read waits for the change before it.
     @Test("Of calls that fail together, only those that may have written say that they may take effect") func reads() async throws {
         let fixture = try await ServedCluster.start(nodes: 2)
