@@ -27,11 +27,11 @@ extension ConformanceTests {
 
         @Test("A text that was set with an expiry ends then, also while its user is OFFLINE, and watchers are told") func end() async throws
         {
-            let app = try await App("rollcall", #"{"offlineGrace":0}"#)
+            let app = try await App("rollcall")
             let bob = try await app.login("bob", node: 1)
             #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
             let ann = try await app.login("ann", node: 0)
-            #expect(try await app.call("setSelfStatus", #"{"customStatus":"in a tunnel","expiry":3}"#).code == 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"in a tunnel","expiry":6}"#).code == 0)
             ann.close()
             let lost = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
             #expect(lost.custom == "in a tunnel")
@@ -39,11 +39,11 @@ extension ConformanceTests {
         }
 
         @Test("The default validity of an app is no end of its own") func defaultValidity() async throws {
-            let app = try await App("rollcall", #"{"offlineGrace":0,"customStatus.ttl":3600}"#)
+            let app = try await App("rollcall", #"{"customStatus.ttl":3600}"#)
             let ann = try await app.login("ann", node: 0)
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"busy"}"#, node: 1).code == 0)
             ann.close()
-            try await app.cluster.until("ann is OFFLINE") { try await app.status(of: "ann", node: 2).general == "OFFLINE" }
+            try await app.until("ann", is: "OFFLINE", node: 2)
             #expect(try await app.status(of: "ann").custom == "")
         }
     }

@@ -34,8 +34,7 @@ extension ConformanceTests {
         @Test("With one session per user, a login takes the place of a device that only vendor push reaches") func pushDevice()
             async throws
         {
-            let app = try await App(
-                "rollcall", #"{"login.multiClient":"single","state.pushReachableStaysOnline":true,"offlineGrace":0}"#)
+            let app = try await App("rollcall", #"{"login.multiClient":"single","state.pushReachableStaysOnline":true}"#)
             let bob = try await app.login("bob", node: 1)
             #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
             let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone&pushReachable=true")
@@ -45,6 +44,10 @@ extension ConformanceTests {
                 let asked = try await app.admin("queryOnlineStatus", users(["ann"], #""withSessions":true"#))
                 return asked.statuses[0]["sessions"]?.elements.isEmpty == true
             }
+            // Another user, who is lost after the phone, is OFFLINE: the time to return is over.
+            let dora = try await app.login("dora", node: 2)
+            dora.close()
+            try await app.until("dora", is: "OFFLINE")
             #expect(try await app.status(of: "ann").general == "ONLINE")
             let desk = try await app.login("ann", node: 2, query: "platform=web&deviceID=desk")
             try await bob.status(of: "ann") { $0.platforms == ["web"] }

@@ -119,7 +119,7 @@ extension ConformanceTests {
 
         @Test("T27 The quota of 200 counts friends that are subscribed like other users")
         func quota() async throws {
-            let app = try await App("tencent", #"{"rate.subscribe":false}"#)
+            let app = try await App("tencent")
             try await add(["ann"], by: "ben", in: app)
             #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "ben").errors == [])
             for start in [0, 100] {

@@ -143,11 +143,13 @@ extension ConformanceTests {
                 live = try await app.login("ann", node: (number + 2) % 3, from: position)
                 away = try await app.login("ann", node: number % 3, query: "platform=pad", from: missed)
                 let sequences = try await answered(in: app, node: number % 3)
+                let requests = try await app.call("getPendencyList", #"{"type":3}"#, node: number % 3)
                 let profile = try await app.call("getSelfProfile", "{}", node: number % 3)["profile"]["version"]?.text
                 for session in [live, away] {
                     #expect(Self.told(session.events) == sequences, "after \(change.event)")
                     let state = session.events.last { $0.name == "onRelationshipState" }?.json
                     #expect(state?["profileVersion"]?.text == profile, "after \(change.event)")
+                    #expect(state?["pendencySeq"] == requests["seq"] && state?["unreadCnt"] == requests["unreadCnt"])
                 }
             }
             // The last change was one of a friend's profile, which a stream that has missed it is told as an event.
