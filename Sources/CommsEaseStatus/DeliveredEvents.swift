@@ -1,7 +1,7 @@
 import PresenceClient
 
 /// The events that a delegate has received of each user. A whole status arrives, and only its new parts are events.
-package struct DeliveredEvents {
+struct DeliveredEvents {
     private struct Told: Equatable {
         var statusType: StatusType
         var since: Int64
@@ -11,27 +11,27 @@ package struct DeliveredEvents {
     private static let usersMax = 10_000
 
     /// Whether a login is sending the current state. Delegates consider everybody offline then (N21).
-    package var isSyncing = false
+    var isSyncing = false
     /// The users whose current values were requested and have not been sent since (N8).
-    package var awaited: Set<UserKey> = []
+    var awaited: Set<UserKey> = []
     private var delivered: [UserKey: Told] = [:]
     private var raised = RaisedEvents()
     private var own: UserKey?
 
     /// Makes the state of a delegate. One that is added during a login starts with that login.
-    package init(_ session: Session? = nil) { if let session { begin(session) } }
+    init(_ session: Session? = nil) { if let session { begin(session) } }
 
     /// Records that a session was opened, for the first time or again.
-    package mutating func connected(_ session: Session) {
+    mutating func connected(_ session: Session) {
         isSyncing = true
         begin(session)
     }
 
     /// Records that all statuses of one type have arrived.
-    package mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
+    mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
 
     /// The events of a status. The own login and its end are none, because nobody follows itself.
-    package mutating func undelivered(of status: UserStatus) -> [NIMSubscribeEvent] {
+    mutating func undelivered(of status: UserStatus) -> [NIMSubscribeEvent] {
         let user = UserKey(status.userID)
         let isAwaited = awaited.remove(user) != nil
         var events: [NIMSubscribeEvent] = []

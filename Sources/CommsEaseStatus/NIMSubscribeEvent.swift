@@ -119,7 +119,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
     }
 
     /// Records that the node has published the event. Its answer has a newer event if another one was published meanwhile.
-    package mutating func wasPublished(_ answer: PublishAnswer) {
+    mutating func wasPublished(_ answer: PublishAnswer) {
         let status = answer.userStatus
         from = status.userID
         subscribeInfo = NIMSubscribeOnlineInfo(onlinePlatforms: status.onlinePlatforms, customStatus: status.customStatus)

@@ -96,30 +96,30 @@ public final class RCCoreClient: Sendable {
     }
 
     /// Translates the events of the client for a delegate.
-    package final class Bridge: PresenceListener {
+    final class Bridge: PresenceListener {
         private let delegate: any RCSubscribeEventDelegate
         private let own: Mutex<UserKey?>
 
-        package init(_ delegate: any RCSubscribeEventDelegate, own: String? = nil) {
+        init(_ delegate: any RCSubscribeEventDelegate, own: String? = nil) {
             self.delegate = delegate
             self.own = Mutex(own.map { UserKey($0) })
         }
 
-        package func onConnected(_ session: Session) { own.withLock { $0 = UserKey(session.userID) } }
+        func onConnected(_ session: Session) { own.withLock { $0 = UserKey(session.userID) } }
 
         /// Nobody subscribes to itself, so the own status is not an event.
-        package func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+        func onUserStatusChanged(_ userStatusList: [UserStatus]) {
             let own = own.withLock { $0 }
             let others = userStatusList.filter { UserKey($0.userID) != own }
             if !others.isEmpty { delegate.onEventChange(others.map { RCSubscribeInfoEvent($0) }) }
         }
 
-        package func onSubscriptionSyncCompleted(_ type: SubscribeType) {
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) {
             delegate.onSubscriptionSyncCompleted(RCSubscribeType(rawValue: type.rawValue) ?? .onlineStatus)
             if type == .onlineStatus { delegate.onSubscriptionSyncCompleted() }
         }
 
-        package func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {
+        func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {
             let made = change.subscriptions.map { RCSubscribeEvent($0, .subscribe) }
             let ended = change.unsubscriptions.map { RCSubscribeEvent($0, .unsubscribe) }
             delegate.onSubscriptionChangedOnOtherDevices(made + ended)

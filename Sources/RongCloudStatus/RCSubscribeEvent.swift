@@ -76,7 +76,7 @@ public struct RCSubscribeInfoEvent: Sendable, Equatable {
     /// The user's status; nil if the user's owner did not answer.
     public let userStatus: UserStatus?
 
-    package init(_ subscription: Subscription) {
+    init(_ subscription: Subscription) {
         let lasts = subscription.expiresAt.map { Int(clamping: ($0 - subscription.subscribedAt) / 1_000) } ?? 0
         self.init(
             subscription.userID, subscription.userStatus, type: RCSubscribeType(rawValue: subscription.subscribeType) ?? .onlineStatus,
