@@ -1,4 +1,5 @@
 import Foundation
+import PresenceWire
 
 /// The report about refused rows: a CSV file with their columns, and the number, the code and the reason of each.
 ///
@@ -26,7 +27,7 @@ struct Report {
     func append(_ rows: [(record: CSVRecords.Record, refusal: RowRefusal)]) throws -> UInt64 {
         var text = ""
         for (record, refusal) in rows {
-            text += Self.line(columns.kept(record.fields) + ["\(record.number)", "\(refusal.code)", refusal.reason])
+            text += Self.line(columns.kept(record.fields) + ["\(record.number)", "\(refusal.code)", PrintableText.escaped(refusal.reason)])
         }
         try file.write(contentsOf: Data(text.utf8))
         return try file.offset()

@@ -47,7 +47,7 @@ struct MembersCommand: AsyncParsableCommand {
 
     func run() async throws {
         for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
-            Terminal.line("\(member["node"]?.text ?? "?")\t\(member["state"]?.text ?? "?")\t\(member["address"]?.text ?? "?")")
+            Terminal.row(["node", "state", "address"].map { member[$0]?.text ?? "?" })
         }
     }
 }
@@ -62,7 +62,7 @@ struct RingCommand: AsyncParsableCommand {
         for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
             guard case .integer(let slots)? = member["slotsOwned"], case .integer(let weight)? = member["weight"] else { continue }
             let share = String(format: "%.2f %%", Double(slots) / 655.36)
-            Terminal.line("\(member["node"]?.text ?? "?")\tweight \(weight)\t\(slots) slots\t\(share)")
+            Terminal.row([member["node"]?.text ?? "?", "weight \(weight)", "\(slots) slots", share])
         }
     }
 }
@@ -116,17 +116,19 @@ struct ExplainCommand: AsyncParsableCommand {
         let said = try await ops.call("explain", body.bytes)
         let owner = said["ownerOfTarget"]
         let status = owner?["userStatus"]
-        Terminal.line(
-            "\(target) is \(status?["statusType"]?.text ?? "?") at its owner, \(owner?["node"]?.text ?? "which did not answer")")
-        for reason in owner?["because"]?.elements ?? [] { Terminal.line("  because \(reason.text ?? "?")") }
-        for reason in said["ownerOfViewer"]?["because"]?.elements ?? [] { Terminal.line("to \(viewer): \(reason.text ?? "?")") }
+        Terminal.row([
+            "\(target) is \(status?["statusType"]?.text ?? "?") at its owner, \(owner?["node"]?.text ?? "which did not answer")"
+        ])
+        for reason in owner?["because"]?.elements ?? [] { Terminal.row(["  because \(reason.text ?? "?")"]) }
+        for reason in said["ownerOfViewer"]?["because"]?.elements ?? [] { Terminal.row(["to \(viewer): \(reason.text ?? "?")"]) }
         let version = status?["version"]?.text
         for node in said["nodes"]?.elements ?? [] {
             guard case .integer(let sessions)? = node["viewerSessions"], sessions > 0 else { continue }
             let held = node["versionHeld"]?.text
             let state = held == version ? "the owner's version" : "version \(held ?? "?"), the owner has \(version ?? "?")"
-            Terminal.line(
-                "\(node["node"]?.text ?? "?"), with \(sessions) streams of \(viewer), shows \(node["statusShown"]?.text ?? "?"): \(state)")
+            Terminal.row([
+                "\(node["node"]?.text ?? "?"), with \(sessions) streams of \(viewer), shows \(node["statusShown"]?.text ?? "?"): \(state)"
+            ])
         }
     }
 }

@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
         let report = try await simulation.run()
         painter.cancel()
         watcher.cancel()
-        Terminal.line("\n" + report.summary)
+        Terminal.lines("\n" + report.summary)
         return report
     }
 

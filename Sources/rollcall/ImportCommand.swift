@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import FriendImport
 import PresenceNode
+import PresenceWire
 
 /// `rollcall import FILE`: brings friend lists from another service.
 struct ImportCommand: AsyncParsableCommand {
@@ -39,7 +40,7 @@ struct ImportCommand: AsyncParsableCommand {
         if bearer == nil { bearer = try await TokenMint().token(user: "rollcall-import", app: app, isAdmin: true) }
         var options = FriendImport.Options(file: file, target: target, token: bearer ?? "")
         (options.callsCount, options.restarts, options.isInsecure) = (calls, restart, insecure)
-        options.onSilence = { Terminal.error("rollcall: \($0); trying again for half a minute") }
+        options.onSilence = { Terminal.error("rollcall: \(PrintableText.escaped($0)); trying again for half a minute") }
         let start = ContinuousClock.now
         let counts: ImportCounts
         do {
@@ -50,7 +51,8 @@ struct ImportCommand: AsyncParsableCommand {
             if Terminal.isInteractive { Terminal.line("") }
             guard error.isOfCluster else { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.usage) }
             throw CommandFailure(
-                description: "\(error)\nThe same command goes on where this one has stopped.", code: PresenceNode.ExitCode.unavailable)
+                description: "\(error)", code: PresenceNode.ExitCode.unavailable,
+                advice: "The same command goes on where this one has stopped.")
         }
         if Terminal.isInteractive { Terminal.line("") }
         let report = counts.refused > 0 ? " (\(FriendImport.reportPath(beside: file)))" : ""

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CBuild
 import PresenceNode
+import PresenceWire
 
 /// The command `rollcall`.
 @main
@@ -25,7 +26,7 @@ struct Rollcall: AsyncParsableCommand {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
         } catch let error as CommandFailure {
-            fail(error.description, code: error.code)
+            fail(error.description, advice: error.advice, code: error.code)
         } catch let error as ConfigurationError {
             fail("bad setting: \(error)", code: PresenceNode.ExitCode.usage)
         } catch let error as StoreError {
@@ -41,8 +42,9 @@ struct Rollcall: AsyncParsableCommand {
         }
     }
 
-    private static func fail(_ message: String, code: Int32) -> Never {
-        Terminal.error("rollcall: \(message)")
+    private static func fail(_ message: String, advice: String? = nil, code: Int32) -> Never {
+        Terminal.error("rollcall: \(PrintableText.escaped(message))")
+        if let advice { Terminal.error(advice) }
         endProcess(code)
     }
 }

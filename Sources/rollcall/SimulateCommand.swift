@@ -51,7 +51,8 @@ struct SimulateCommand: AsyncParsableCommand {
         options.verify = verify
         options.settle = settle
         let report = try await Self.run(options, secretFile: secretFile)
-        Terminal.write("\r" + report.summary)
+        Terminal.write("\r")
+        Terminal.lines(report.summary)
         if let json { try report.json().write(to: URL(fileURLWithPath: json)) }
         if let html { try report.html.write(toFile: html, atomically: true, encoding: .utf8) }
         if !report.isVerified { throw ArgumentParser.ExitCode(1) }

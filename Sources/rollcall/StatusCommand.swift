@@ -30,24 +30,26 @@ struct StatusCommand: AsyncParsableCommand {
         guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
             throw CommandFailure(description: response.text, code: 1)
         }
-        for status in answer["userStatusList"]?.elements ?? [] { Terminal.line(StatusLine.text(status)) }
+        for status in answer["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
         let errors = answer["errorUserList"]?.elements ?? []
-        for error in errors { Terminal.error("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")") }
+        for error in errors {
+            Terminal.error(PrintableText.escaped("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")"))
+        }
         if !errors.isEmpty {
             throw CommandFailure(description: "\(errors.count) of \(users.count) users have no answer; the lines above say why", code: 1)
         }
     }
 }
 
-/// A `UserStatus` as a line of text.
+/// A `UserStatus` as the fields of a line.
 enum StatusLine {
-    static func text(_ status: JSONValue) -> String {
+    static func fields(_ status: JSONValue) -> [String] {
         let platforms = (status["onlinePlatforms"]?.elements ?? []).compactMap(\.text).joined(separator: ",")
         let custom = status["customStatus"]?.text ?? ""
-        var line = "\(status["userID"]?.text ?? "?")\t\(status["statusType"]?.text ?? "?")"
-        if !platforms.isEmpty { line += "\t[\(platforms)]" }
-        if !custom.isEmpty { line += "\t“\(custom)”" }
-        return line
+        var fields = [status["userID"]?.text ?? "?", status["statusType"]?.text ?? "?"]
+        if !platforms.isEmpty { fields.append("[\(platforms)]") }
+        if !custom.isEmpty { fields.append("“\(custom)”") }
+        return fields
     }
 }
 

@@ -75,9 +75,9 @@ struct WatchCommand: AsyncParsableCommand {
             if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
             guard line.hasPrefix("data: "), let value = try? JSONReader.read(Array(line.dropFirst(6).utf8)) else { continue }
             if name == "onUserStatusChanged" {
-                for status in value["userStatusList"]?.elements ?? [] { Terminal.line(StatusLine.text(status)) }
+                for status in value["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
             } else {
-                Terminal.line("\(name) \(line.dropFirst(6))")
+                Terminal.line("\(PrintableText.escaped(name)) \(PrintableText.escapedJSON(Array(line.dropFirst(6).utf8)))")
             }
         }
     }

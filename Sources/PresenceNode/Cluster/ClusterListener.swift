@@ -238,7 +238,7 @@ extension Hello {
     private func checkNames() throws(DecodeError) {
         let names = [cluster, sender.id.rawValue] + members.map(\.id.rawValue)
         let addresses = [sender.address] + members.map(\.address)
-        guard names.allSatisfy({ Limits.isValidName($0) }), addresses.allSatisfy({ HostPort($0) != nil && !LogText.needsEscape($0) })
+        guard names.allSatisfy({ Limits.isValidName($0) }), addresses.allSatisfy({ HostPort($0) != nil && !PrintableText.needsEscape($0) })
         else { throw .badName }
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import PresenceWire
 
-/// Writes one JSON object per line to standard error.
+/// Writes one JSON object per line to standard error, with all control characters escaped.
 public struct JSONLogHandler: LogHandler {
     public var metadata: Logger.Metadata = [:]
     public var logLevel = Logger.Level.info
@@ -28,29 +28,7 @@ public struct JSONLogHandler: LogHandler {
                 for (key, value) in pairs { json.string("\(key)=\(value)") }
             }
         }
-        FileHandle.standardError.write(Data(json.bytes + [0x0A]))
-    }
-}
-
-/// Escapes control characters in a line of the text log.
-///
-/// Otherwise a value from outside could forge lines of the log, or send commands to the terminal that shows the log.
-enum LogText {
-    static func needsEscape(_ text: some StringProtocol) -> Bool { text.unicodeScalars.contains(where: isControl) }
-
-    /// Returns the text with `\n`, `\r`, `\t` and the numbers of other control characters, such as `\u{1B}`, in their place.
-    static func escaped(_ text: String) -> String {
-        guard needsEscape(text) else { return text }
-        var escaped = ""
-        for scalar in text.unicodeScalars {
-            if isControl(scalar) { escaped += scalar.escaped(asASCII: true) } else { escaped.unicodeScalars.append(scalar) }
-        }
-        return escaped
-    }
-
-    /// Whether a scalar is of C0, DEL or C1, or separates lines or paragraphs.
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
+        FileHandle.standardError.write(Data((PrintableText.escapedJSON(json.bytes) + "\n").utf8))
     }
 }
 
@@ -79,12 +57,12 @@ public struct TextLogHandler: LogHandler {
 
     public func log(event: LogEvent) {
         var event = event
-        event.message = "\(LogText.escaped(event.message.description))"
+        event.message = "\(PrintableText.escaped(event.message.description))"
         event.metadata = event.metadata?.mapValues(Self.escaped)
         lines.log(event: event)
     }
 
-    private static func escaped(_ value: Logger.MetadataValue) -> Logger.MetadataValue { .string(LogText.escaped("\(value)")) }
+    private static func escaped(_ value: Logger.MetadataValue) -> Logger.MetadataValue { .string(PrintableText.escaped("\(value)")) }
 }
 
 /// Sets up logging for the process. Throws for an unknown level.
