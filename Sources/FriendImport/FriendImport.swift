@@ -22,6 +22,8 @@ public struct FriendImport: Sendable {
         public var restarts = false
         /// Told when a call has had no answer, and is repeated for half a minute; with the reason.
         public var onSilence: @Sendable (String) -> Void = { _ in }
+        /// Returns the reason why a connection failed, in words for a person.
+        public var reason: @Sendable (any Error) -> String = { "\($0)" }
 
         public init(file: String, target: String, token: String) { (self.file, self.target, self.token) = (file, target, token) }
     }
@@ -50,7 +52,7 @@ public struct FriendImport: Sendable {
         self.options = options
         calls = ImportCalls(
             target: options.target, token: options.token, isInsecure: options.isInsecure, connectionsCount: options.callsCount,
-            onSilence: options.onSilence)
+            onSilence: options.onSilence, reason: options.reason)
     }
 
     /// The path of the report about refused rows.
@@ -71,7 +73,9 @@ public struct FriendImport: Sendable {
     }
 
     private func importAll(_ onProgress: (Progress) -> Void) async throws -> ImportCounts {
-        guard let file = FileHandle(forReadingAtPath: options.file) else { throw ImportError("\(options.file): cannot be read") }
+        guard let file = FileHandle(forReadingAtPath: options.file) else {
+            throw ImportError("\(options.file): cannot be read: \(String(cString: strerror(errno)))")
+        }
         defer { file.closeFile() }
         var records = try CSVRecords(file)
         guard let header = try records.next() else { throw ImportError("\(options.file): is empty") }
@@ -81,6 +85,9 @@ public struct FriendImport: Sendable {
         let earlier = position.counts.rows
         records = try CSVRecords(file, from: position.offset, number: earlier + 1)
         let report = try Report(beside: options.file, columns, bytes: position.reportBytes)
+        // A folder in which no place can be stored is noticed before the first call.
+        position.reportBytes = try report.append([])
+        try position.save(beside: options.file)
         while let window = try Self.window(of: &records, columns, batchesMax: options.callsCount) {
             var refused = window.refused
             let outcomes = try await send(window.batches)
@@ -105,7 +112,7 @@ public struct FriendImport: Sendable {
         try report.close()
         if position.counts.refused == 0 { try FileManager.default.removeItem(atPath: Self.reportPath(beside: options.file)) }
         // The next import of the file begins at its beginning.
-        if position.counts.rows > 0 { try FileManager.default.removeItem(atPath: ImportPosition.path(beside: options.file)) }
+        try FileManager.default.removeItem(atPath: ImportPosition.path(beside: options.file))
         return position.counts
     }
 

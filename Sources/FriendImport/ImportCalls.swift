@@ -25,13 +25,15 @@ struct ImportCalls: Sendable {
     let token: String
     /// Told when a call has had no answer for the first time, with the reason.
     let onSilence: @Sendable (String) -> Void
+    let reason: @Sendable (any Error) -> String
 
     /// - Parameters:
     ///   - target: the URL of a node's client port.
     ///   - token: a token with role admin.
     ///   - connectionsCount: most connections at once.
     init(
-        target: String, token: String, isInsecure: Bool, connectionsCount: Int, onSilence: @escaping @Sendable (String) -> Void
+        target: String, token: String, isInsecure: Bool, connectionsCount: Int, onSilence: @escaping @Sendable (String) -> Void,
+        reason: @escaping @Sendable (any Error) -> String
     ) {
         var tls = TLSConfiguration.makeClientConfiguration()
         if isInsecure { tls.certificateVerification = .none }
@@ -41,7 +43,7 @@ struct ImportCalls: Sendable {
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsCount
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-        self.onSilence = onSilence
+        (self.onSilence, self.reason) = (onSilence, reason)
         (self.target, self.token) = (target.hasSuffix("/") ? String(target.dropLast()) : target, token)
     }
 
@@ -102,7 +104,9 @@ struct ImportCalls: Sendable {
         do {
             let response = try await http.execute(request, timeout: .seconds(10))
             (status, bytes) = (response.status.code, try await response.body.collect(upTo: Self.answerBytesMax))
-        } catch is CancellationError { throw CancellationError() } catch { return (nil, "no answer: \(error)") }
+        } catch is CancellationError { throw CancellationError() } catch let error as HTTPClientError {
+            return (nil, "no answer: \(error.shortDescription)")
+        } catch { return (nil, "no answer: \(reason(error))") }
         let answer = try? JSONReader.read(Array(bytes.readableBytesView))
         let detail = Self.text(answer?["detail"]) ?? String(buffer: bytes)
         if status == 429 || status >= 500 { return (nil, "\(status): \(detail)") }

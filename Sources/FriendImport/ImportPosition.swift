@@ -23,14 +23,19 @@ struct ImportPosition: Codable, Equatable, Sendable {
     /// The position that an earlier run has left; nil for none.
     static func saved(beside file: String) throws -> ImportPosition? {
         guard FileManager.default.fileExists(atPath: path(beside: file)) else { return nil }
-        let data = try Data(contentsOf: URL(fileURLWithPath: path(beside: file)))
-        do { return try JSONDecoder().decode(ImportPosition.self, from: data) } catch {
-            throw ImportError("\(path(beside: file)): is damaged; --restart begins anew")
+        do {
+            let data = try Data(contentsOf: URL(fileURLWithPath: path(beside: file)))
+            return try JSONDecoder().decode(ImportPosition.self, from: data)
+        } catch {
+            throw ImportError("\(path(beside: file)): is damaged; --restart begins at the beginning of the file")
         }
     }
 
     func save(beside file: String) throws {
-        try JSONEncoder().encode(self).write(to: URL(fileURLWithPath: Self.path(beside: file)), options: .atomic)
+        let content = try JSONEncoder().encode(self)
+        do { try content.write(to: URL(fileURLWithPath: Self.path(beside: file)), options: .atomic) } catch {
+            throw ImportError("\(Self.path(beside: file)): cannot be written")
+        }
     }
 
     /// Whether the file is the one that the position is about.

@@ -15,7 +15,8 @@ struct Report {
         let report = FriendImport.reportPath(beside: path)
         self.columns = columns
         if !FileManager.default.fileExists(atPath: report) || bytes == 0 {
-            try Data(Self.line(columns.kept(columns.names) + FriendColumns.reportNames).utf8).write(to: URL(fileURLWithPath: report))
+            let header = Data(Self.line(columns.kept(columns.names) + FriendColumns.reportNames).utf8)
+            do { try header.write(to: URL(fileURLWithPath: report)) } catch { throw ImportError("\(report): cannot be written") }
         }
         guard let file = FileHandle(forUpdatingAtPath: report) else { throw ImportError("\(report): cannot be written") }
         self.file = file
@@ -29,7 +30,7 @@ struct Report {
         for (record, refusal) in rows {
             text += Self.line(columns.kept(record.fields) + ["\(record.number)", "\(refusal.code)", PrintableText.escaped(refusal.reason)])
         }
-        try file.write(contentsOf: Data(text.utf8))
+        do { try file.write(contentsOf: Data(text.utf8)) } catch { throw ImportError("the report of refused rows cannot be written") }
         return try file.offset()
     }
 

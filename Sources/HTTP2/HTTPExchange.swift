@@ -103,7 +103,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     }
 
     public func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
-        finish(Failure(description: "\(address): \(error.map { "\($0)" } ?? "the connection was closed")"))
+        finish(Failure(description: "\(address): \(error.map(ConnectionErrorText.text) ?? "the connection was closed")"))
         keptAlive = nil
     }
 

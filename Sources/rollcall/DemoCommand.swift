@@ -37,7 +37,7 @@ struct DemoCommand: AsyncParsableCommand {
         for node in nodes { describe(node) }
         // For a person at this terminal: it is signed with the public development key, and ends after a day.
         let token = try await TokenMint().token(user: "operator", isAdmin: true)
-        Terminal.line("console http://127.0.0.1:\(nodes[0].ports.ops)/console\ntoken   \(token)\n")
+        Terminal.offer("console http://127.0.0.1:\(nodes[0].ports.ops)/console\ntoken   \(token)\n\n")
         let simulation = try await simulate(nodes)
         let watcher = Task {
             for await _ in signals {
@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
         let report = try await simulation.run()
         painter.cancel()
         watcher.cancel()
-        Terminal.lines("\n" + report.summary)
+        Terminal.offer("\n" + report.summary)
         return report
     }
 
@@ -62,8 +62,8 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func describe(_ node: RollcallNode) {
-        Terminal.line(
-            "\(node.configuration.nodeID)  clients http://127.0.0.1:\(node.ports.client)  metrics http://127.0.0.1:\(node.ports.ops)/metrics"
+        Terminal.offer(
+            "\(node.configuration.nodeID)  clients http://127.0.0.1:\(node.ports.client)  metrics http://127.0.0.1:\(node.ports.ops)/metrics\n"
         )
     }
 
@@ -101,11 +101,14 @@ struct DemoCommand: AsyncParsableCommand {
                 String(format: "pushes per second     %.0f", Double(progress.pushes - last.pushes) / elapsed),
                 String(format: "change to push        p50 %.2f ms   p99 %.2f ms", progress.p50Milliseconds, progress.p99Milliseconds),
             ]
+            let isRead: Bool
             if Terminal.isInteractive {
-                Terminal.write((isFirst ? "\n" : "\u{1B}[\(text.count)A") + text.map { "\u{1B}[K\($0)\n" }.joined())
+                isRead = Terminal.offer((isFirst ? "\n" : "\u{1B}[\(text.count)A") + text.map { "\u{1B}[K\($0)\n" }.joined())
             } else {
-                Terminal.line(text.map { $0.replacing(/\s\s+/, with: " ") }.joined(separator: ", "))
+                isRead = Terminal.offer(text.map { $0.replacing(/\s\s+/, with: " ") }.joined(separator: ", ") + "\n")
             }
+            // The nodes stop in order, and remove their folder.
+            if !isRead { simulation.stop() }
             isFirst = false
             last = (progress.changes, progress.pushes, progress.seconds)
         }

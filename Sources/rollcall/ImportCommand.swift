@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import FriendImport
+import HTTP2
 import PresenceNode
 import PresenceWire
 
@@ -40,6 +41,7 @@ struct ImportCommand: AsyncParsableCommand {
         if bearer == nil { bearer = try await TokenMint().token(user: "rollcall-import", app: app, isAdmin: true) }
         var options = FriendImport.Options(file: file, target: target, token: bearer ?? "")
         (options.callsCount, options.restarts, options.isInsecure) = (calls, restart, insecure)
+        options.reason = ConnectionErrorText.text
         options.onSilence = { Terminal.error("rollcall: \(PrintableText.escaped($0)); trying again for half a minute") }
         let start = ContinuousClock.now
         let counts: ImportCounts

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBuild
+import Foundation
 import PresenceNode
 import PresenceWire
 
@@ -22,6 +23,7 @@ struct Rollcall: AsyncParsableCommand {
     }
 
     static func main() async {
+        Terminal.ignoreBrokenPipes()
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
@@ -37,6 +39,9 @@ struct Rollcall: AsyncParsableCommand {
             fail("\(error)", code: PresenceNode.ExitCode.unavailable)
         } catch let error as SupersededError {
             fail("\(error)", code: PresenceNode.ExitCode.unavailable)
+        } catch let error as CocoaError {
+            let path = (error.userInfo[NSFilePathErrorKey] as? String).map { "\($0): " } ?? ""
+            fail(path + error.localizedDescription, code: PresenceNode.ExitCode.inputOutput)
         } catch {
             exit(withError: error)
         }

@@ -104,7 +104,7 @@ struct ServeCommand: AsyncParsableCommand {
         let scheme = node.configuration.tlsCertificate == nil ? "http" : "https"
         let url = "\(scheme)://\(node.configuration.listen.host):\(node.ports.client)"
         let insecure = scheme == "https" ? " -k" : ""
-        Terminal.line(
+        Terminal.offer(
             """
 
             Development mode: tokens are signed with the built-in key, and the node listens on loopback only. A token for alice, valid for a day:
@@ -116,6 +116,7 @@ struct ServeCommand: AsyncParsableCommand {
 
             In a second terminal, set a status:
               curl\(insecure) -H 'Authorization: Bearer \(token)' -d '{"customStatus":"in a meeting"}' \(url)/v1/setSelfStatus
+
 
             """)
     }

@@ -50,16 +50,18 @@ struct SimulateCommand: AsyncParsableCommand {
         options.seed = seed
         options.verify = verify
         options.settle = settle
+        if let json { try NamedFile.open(json, "--json") }
+        if let html { try NamedFile.open(html, "--html") }
         let report = try await Self.run(options, secretFile: secretFile)
+        if let json { try NamedFile.write(report.json(), to: json, "--json") }
+        if let html { try NamedFile.write(Data(report.html.utf8), to: html, "--html") }
         Terminal.write("\r")
         Terminal.lines(report.summary)
-        if let json { try report.json().write(to: URL(fileURLWithPath: json)) }
-        if let html { try report.html.write(toFile: html, atomically: true, encoding: .utf8) }
         if !report.isVerified { throw ArgumentParser.ExitCode(1) }
     }
 
     private static func run(_ options: SimulationOptions, secretFile: String?) async throws -> SimulationReport {
-        let secret = try secretFile.map { try String(contentsOfFile: $0, encoding: .utf8).trimmingCharacters(in: .newlines) }
+        let secret = try secretFile.map(NamedFile.secret)
         let mint = try await TokenMint(secret: secret)
         let simulation: Simulation
         do { simulation = try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" } } catch let error

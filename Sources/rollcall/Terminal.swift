@@ -1,13 +1,14 @@
 import Foundation
+import PresenceNode
 import PresenceWire
 
 /// The output of a command.
 enum Terminal {
     /// Prints a line on standard output.
-    static func line(_ text: String) { write(text + "\n", to: .standardOutput) }
+    static func line(_ text: String) { write(text + "\n") }
 
-    /// Prints a line on standard error.
-    static func error(_ text: String) { write(text + "\n", to: .standardError) }
+    /// Prints a line on standard error, if anybody reads it.
+    static func error(_ text: String) { _ = writeAll(text + "\n", to: STDERR_FILENO) }
 
     /// Prints fields as a line on standard output, with tabs between them. Control characters in a field are escaped.
     static func row(_ fields: [String]) { line(fields.map(PrintableText.escaped).joined(separator: "\t")) }
@@ -18,13 +19,46 @@ enum Terminal {
         write(lines.map { PrintableText.escaped(String($0)) }.joined(separator: "\n"))
     }
 
-    /// Prints text on standard output without a line end.
-    static func write(_ text: String) { write(text, to: .standardOutput) }
+    /// Prints text on standard output without a line end. Ends the process if nobody reads the text any more.
+    static func write(_ text: String) {
+        switch writeAll(text, to: STDOUT_FILENO) {
+        case 0: return
+        case EPIPE: endProcess(brokenPipe)
+        case let number:
+            error("rollcall: the output cannot be written: \(String(cString: strerror(number)))")
+            endProcess(PresenceNode.ExitCode.inputOutput)
+        }
+    }
+
+    /// Prints text of a command that goes on without a reader. Returns false if nobody reads the text any more.
+    @discardableResult static func offer(_ text: String) -> Bool { writeAll(text, to: STDOUT_FILENO) == 0 }
+
+    /// The exit code that a shell gives a command which SIGPIPE has ended.
+    private static let brokenPipe: Int32 = 141
+
+    /// Makes a write to a pipe without a reader an error. Otherwise SIGPIPE ends the process, and a node with it.
+    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(STDOUT_FILENO) == 1 }
+}
 
-    private static func write(_ text: String, to file: FileHandle) { file.write(Data(text.utf8)) }
+/// Writes a text to a descriptor. Returns the number of the error, or 0.
+private func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        if count >= 0 {
+            rest = rest.dropFirst(count)
+        } else if errno == EAGAIN {
+            // Another process has set the terminal to writes that do not wait.
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            _ = poll(&waiting, 1, -1)
+        } else if errno != EINTR {
+            return errno
+        }
+    }
+    return 0
 }
 
 /// The error of a command, with its exit code. Control characters in its text are escaped.

@@ -20,7 +20,7 @@ struct TokenCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let secret = try secretFile.map { try String(contentsOfFile: $0, encoding: .utf8).trimmingCharacters(in: .newlines) }
+        let secret = try secretFile.map(NamedFile.secret)
         Terminal.line(try await TokenMint(secret: secret).token(user: user, app: app, isAdmin: admin, seconds: expiry))
     }
 }

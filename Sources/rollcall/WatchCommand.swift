@@ -29,8 +29,10 @@ struct WatchCommand: AsyncParsableCommand {
             let body = String(decoding: json.bytes, as: UTF8.self)
             var response: HTTPExchange.Response
             repeat {
-                response = try await HTTPExchange.send(
-                    .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
+                do {
+                    response = try await HTTPExchange.send(
+                        .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
+                } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
             } while try await Self.waited(asRequestedBy: response)
             guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
         }

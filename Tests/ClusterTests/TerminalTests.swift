@@ -74,4 +74,67 @@ import Testing
         #expect(refused.status == ExitCode.usage && refused.output.contains(#""friend\u{1B}ID" is no column"#), "\(refused.output)")
         try await fixture.stop()
     }
+
+    // MARK: The end of commands
+
+    @Test("A command whose output nobody reads ends quietly, and a node goes on") func closedPipe() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let file = "\(fixture.directory)/friends.csv"
+        try Data("userID,friendID\nann,ben\n".utf8).write(to: URL(filePath: file))
+        let (client, ops) = (target(fixture.nodes[1]), ["--ops", "http://127.0.0.1:\(fixture.nodes[2].ports.ops)"])
+        let commands = [
+            ["token", "--user", "ann"], ["status", "ann"] + client, ["watch", "--user", "ann", "ben"] + client, ["import", file] + client,
+            ["cluster", "members"] + ops, ["cluster", "ring"] + ops, ["--help"],
+        ]
+        for command in commands {
+            let pipe = Pipe()
+            try pipe.fileHandleForReading.close()
+            let path = "\(fixture.directory)/errors"
+            try Data().write(to: URL(filePath: path))
+            let process = Process()
+            process.executableURL = URL(filePath: RollcallBinary.path)
+            process.arguments = command
+            process.standardOutput = pipe
+            process.standardError = try FileHandle(forWritingTo: URL(filePath: path))
+            try process.run()
+            try await fixture.until("\(command) ends") { !process.isRunning }
+            #expect(process.terminationReason == .exit && [0, 141].contains(process.terminationStatus), "\(command)")
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == "", "\(command)")
+        }
+        try await fixture.stop()
+    }
+
+    @Test("A command that reaches no node exits with 69 and one plain line") func unreachable() async throws {
+        let client = ["--target", "http://127.0.0.1:1"]
+        let commands = [
+            ["status", "ann"] + client, ["watch", "--user", "ann"] + client, ["watch", "--user", "ann", "ben"] + client,
+            ["cluster", "members", "--ops", "http://127.0.0.1:1"],
+        ]
+        for command in commands {
+            let ended = try await RollcallBinary.run(command)
+            #expect(
+                ended.status == ExitCode.unavailable && ended.output == "rollcall: 127.0.0.1:1: Connection refused\n", "\(ended.output)")
+        }
+    }
+
+    @Test("A file that cannot be read or written is named in a plain line before the run") func files() async throws {
+        let fixture = try await ServedCluster.start()
+        let secret = try await RollcallBinary.run(["token", "--user", "ann", "--secret-file", "/nowhere/secret"])
+        #expect(secret.status == ExitCode.usage && secret.output == "rollcall: --secret-file: /nowhere/secret: No such file or directory\n")
+        for flag in ["--json", "--html"] {
+            let load = try await RollcallBinary.run(["simulate", flag, "/nowhere/report"] + target(fixture.nodes[0]))
+            #expect(load.status == ExitCode.usage && load.output == "rollcall: \(flag): /nowhere/report: No such file or directory\n")
+        }
+        for name in ["refused.csv", "progress"] {
+            let file = "\(fixture.directory)/\(name)-friends.csv"
+            try Data("userID,friendID\nann,ben\n".utf8).write(to: URL(filePath: file))
+            try FileManager.default.createDirectory(atPath: "\(file).\(name)/folder", withIntermediateDirectories: true)
+            let ended = try await RollcallBinary.run(["import", file] + target(fixture.nodes[0]))
+            #expect(ended.status == ExitCode.usage, "\(ended.output)")
+            #expect(ended.output.hasPrefix("rollcall: \(file).\(name): ") && !ended.output.contains("NSCocoa"), "\(ended.output)")
+        }
+        let answer = try await fixture.call("getFriendList", #"{"asUser":"ann"}"#, as: "operator", isAdmin: true)
+        #expect(answer.status == 200 && answer.json["friendList"]?.elements.isEmpty == true)
+        try await fixture.stop()
+    }
 }

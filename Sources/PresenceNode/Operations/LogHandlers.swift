@@ -28,7 +28,8 @@ public struct JSONLogHandler: LogHandler {
                 for (key, value) in pairs { json.string("\(key)=\(value)") }
             }
         }
-        FileHandle.standardError.write(Data((PrintableText.escapedJSON(json.bytes) + "\n").utf8))
+        let line = Data((PrintableText.escapedJSON(json.bytes) + "\n").utf8)
+        do { try FileHandle.standardError.write(contentsOf: line) } catch { return }  // Nobody reads the log; the node goes on.
     }
 }
 

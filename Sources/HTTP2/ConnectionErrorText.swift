@@ -1,0 +1,27 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// The reason why a connection failed, in words for a person at a terminal.
+public enum ConnectionErrorText {
+    public static func text(_ error: any Error) -> String {
+        switch error {
+        case let error as NIOConnectionError:
+            error.connectionErrors.first.map { text($0.error) } ?? "the name has no address"
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case ChannelError.connectTimeout(let time): "no answer within \(time.nanoseconds / 1_000_000_000) s"
+        case ChannelError.eof, ChannelError.inputClosed, ChannelError.outputClosed, ChannelError.ioOnClosedChannel,
+            ChannelError.alreadyClosed:
+            "the connection was closed"
+        case is SocketAddressError: "the name has no address"
+        case let error as NIOSSLError: "TLS: \(error)"
+        default: "\(error)"
+        }
+    }
+}

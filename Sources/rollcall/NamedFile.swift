@@ -1,0 +1,36 @@
+import Foundation
+import PresenceNode
+
+/// The files that flags of a command name.
+enum NamedFile {
+    /// Reads a text.
+    static func text(_ path: String, _ flag: String) throws(CommandFailure) -> String {
+        guard let file = FileHandle(forReadingAtPath: path) else { throw failure(path, flag, String(cString: strerror(errno))) }
+        guard let content = try? file.readToEnd() ?? Data() else { throw failure(path, flag, "cannot be read") }
+        guard let text = String(validating: content, as: UTF8.self) else { throw failure(path, flag, "is not UTF-8") }
+        return text
+    }
+
+    /// Reads a secret, without the line end behind it.
+    static func secret(_ path: String) throws(CommandFailure) -> String {
+        try text(path, "--secret-file").trimmingCharacters(in: .newlines)
+    }
+
+    /// Makes sure that a file can be written before a long run, and creates it.
+    static func open(_ path: String, _ flag: String) throws(CommandFailure) {
+        let descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw failure(path, flag, String(cString: strerror(errno))) }
+        close(descriptor)
+    }
+
+    /// Replaces the content of a file.
+    static func write(_ content: Data, to path: String, _ flag: String) throws(CommandFailure) {
+        do { try content.write(to: URL(fileURLWithPath: path)) } catch {
+            throw CommandFailure(description: "\(flag): \(path): cannot be written", code: PresenceNode.ExitCode.inputOutput)
+        }
+    }
+
+    private static func failure(_ path: String, _ flag: String, _ reason: String) -> CommandFailure {
+        CommandFailure(description: "\(flag): \(path): \(reason)", code: PresenceNode.ExitCode.usage)
+    }
+}
