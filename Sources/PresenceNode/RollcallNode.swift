@@ -113,7 +113,8 @@ public final class RollcallNode: @unchecked Sendable {
         opsListener = OpsListener(
             admin: admin, eventLoop: opsLoop, metrics: metrics,
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
-            notReady: { [shell, state] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) })
+            notReady: { [shell, state] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) },
+            unanswered: { [addresses = shell.links.unanswered] in addresses.withLockedValue { $0 } })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         Self.watchRefusals(of: shell, state: state, clusterListener: clusterListener)
         do {
@@ -325,7 +326,8 @@ public final class RollcallNode: @unchecked Sendable {
         let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
         nonisolated(unsafe) let (admin, cluster) = (admin, cluster)
         let core = shell.eventLoop.submit {
-            (node: shell.node.statistics, links: (shell.links.upCount, shell.links.downCount), rejections: cluster.rejections)
+            let links = (shell.links.upCount, shell.links.downCount, shell.links.unanswered.withLockedValue(\.count))
+            return (node: shell.node.statistics, links: links, rejections: cluster.rejections)
         }
         return EventLoopFuture.whenAllSucceed(snapshots, on: eventLoop).and(core).map { counters, core in
             MetricsSnapshot(

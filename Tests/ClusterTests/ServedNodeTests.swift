@@ -137,6 +137,29 @@ import Testing
         #expect(!node.log.contains("\u{1B}") && !node.log.contains("\nfaked"))
     }
 
+    @Test("A node that finds nobody at the addresses of join serves, and says every 30 seconds that it is alone, until another comes")
+    func alone() async throws {
+        // A port that was free a moment ago.
+        let other = try await ServedNode.serving(["--dev"], named: "n1")
+        let port = other.ports.cluster
+        try await other.stop()
+        let node = try await ServedNode.serving(["--dev", "--join", "127.0.0.1:\(port)"], named: "n0")
+        #expect(try await node.ops("/readyz").status == 200)
+        try await node.until("it warns") { node.log.contains("this node is alone: no other node answers at these addresses") }
+        #expect(node.log.contains("addresses=127.0.0.1:\(port)"), "\(node.log)")
+        let verbose = try await node.ops("/readyz?verbose")
+        #expect(verbose.status == 200)
+        #expect(verbose.text == "ready\nlinks: this node is alone; no other node answers at 127.0.0.1:\(port)\n")
+        #expect(try await node.ops("/readyz").text == "ready\n")
+        #expect(try await node.metricsText().contains("\nrollcall_links_unanswered 1\n"))
+        let late = try await ServedNode.serving(["--dev", "--cluster-listen", "127.0.0.1:\(port)"], named: "n1")
+        try await node.until("it is not alone", asking: { try await node.metricsText().contains("\nrollcall_links_unanswered 0\n") })
+        #expect(try await node.ops("/readyz?verbose").text == "ready\nlinks: ok\n")
+        #expect(node.log.split(separator: "\n").count { $0.contains("this node is alone") } == 1)
+        try await late.stop()
+        try await node.stop()
+    }
+
     // MARK: Signals
 
     @Test("SIGHUP does not end a node") func hangUp() async throws {

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import HTTP2
 import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -21,6 +22,12 @@ final class Links {
     var refusalNoticed: ((LinkRefusal?) -> Void)?
     /// Whether a link ends after the peer has answered if it would accept this node.
     private let isTrial: Bool
+    /// The addresses at which this node looks for others, while it is linked to none of them. Any thread may read them.
+    let unanswered = NIOLockedValueBox<[String]>([])
+    /// The names of contact points without an address.
+    private var namesWithoutAddress: Set<String> = []
+    /// When the next line about ``unanswered`` is due; nil while there is none.
+    private var unansweredLineAt: NIODeadline?
 
     init(shell: Shell, isTrial: Bool = false) {
         self.shell = shell
@@ -29,6 +36,9 @@ final class Links {
 
     /// Time until a name is resolved again while no other node is known.
     private static let resolveInterval = TimeAmount.seconds(2)
+    /// The time from the first failure to the first line about it: nodes that start together find each other sooner.
+    private static let unansweredPatience = TimeAmount.seconds(2)
+    private static let unansweredInterval = TimeAmount.seconds(30)
 
     /// Opens links to the contact points. A name is resolved, and each of its addresses gets a link.
     func join(_ contacts: [HostPort]) {
@@ -50,6 +60,7 @@ final class Links {
     private func resolved(_ contact: HostPort, _ addresses: [HostPort]) {
         resolvingCount -= 1
         guard !isClosed else { return }
+        if addresses.isEmpty { namesWithoutAddress.insert(contact.description) } else { namesWithoutAddress.remove(contact.description) }
         if addresses.isEmpty, repeated.isDue(contact.host, "", at: .now()) {
             shell.logger.warning("name of a contact point (join) does not resolve", metadata: ["name": "\(contact.host)"])
         }
@@ -95,6 +106,22 @@ final class Links {
             if link.isOver || !isAlone && link.isOfNobody { giveUp(link) } else { link.watch() }
         }
         refusalNoticed?(refusal)
+        watchUnanswered(at: .now())
+    }
+
+    /// Logs twice a minute that no node answers, because this node then serves alone, as if it were the whole cluster.
+    private func watchUnanswered(at now: NIODeadline) {
+        let tried = links.values.filter { $0.isWanted && $0.hasTried }.map(\.address)
+        let addresses = upCount == 0 && refusal == nil ? tried.sorted() + namesWithoutAddress.sorted() : []
+        unanswered.withLockedValue { $0 = addresses }
+        guard !addresses.isEmpty else { return unansweredLineAt = nil }
+        let due = unansweredLineAt ?? now + Self.unansweredPatience
+        unansweredLineAt = due
+        guard due <= now else { return }
+        unansweredLineAt = now + Self.unansweredInterval
+        shell.logger.warning(
+            "this node is alone: no other node answers at these addresses",
+            metadata: ["addresses": "\(addresses.joined(separator: ","))"])
     }
 
     /// Numbers of links that are up, and that are down but wanted.

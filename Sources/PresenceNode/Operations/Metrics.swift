@@ -13,8 +13,8 @@ struct MetricsSnapshot {
     let hasStoreProblem: Bool
     /// Counts of answers of the ops port, by operation and code.
     let operatorsAnswered: [String: [Int: UInt64]]
-    /// Numbers of links to other nodes: up, and down but wanted.
-    let links: (up: Int, down: Int)
+    /// Numbers of links to other nodes: up, and down but wanted; and of addresses without an answer while none is up.
+    let links: (up: Int, down: Int, unanswered: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
     let connections: ConnectionPorts
     let loginsRefused: [LoginRates.Reason: UInt64]
@@ -191,6 +191,9 @@ struct MetricsSnapshot {
         metrics.gauge(
             "rollcall_links", "Links to the cluster ports of other nodes; a link that is down is retried.",
             [(labels: [("state", "up")], value: Double(links.up)), (labels: [("state", "down")], value: Double(links.down))])
+        metrics.gauge(
+            "rollcall_links_unanswered", "Addresses at which this node looks for others, while it is linked to none of them.",
+            Double(links.unanswered))
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",

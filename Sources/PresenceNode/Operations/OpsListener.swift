@@ -22,22 +22,25 @@ final class OpsListener: HTTPServerDelegate {
     private let metrics: SharedAnswer<ByteBuffer>
     private let life: SharedAnswer<Void>
     private let notReady: () -> String?
+    private let unanswered: () -> [String]
 
     /// - Parameters:
     ///   - eventLoop: the loop of this port.
     ///   - metrics: builds the text of `/metrics`; called on the loop, and succeeds there.
     ///   - life: succeeds on the loop after the core has run, so that a core that hangs is not alive.
     ///   - notReady: returns why the node is not ready; nil when the node is ready.
+    ///   - unanswered: returns the addresses at which the node looks for others, while it is linked to none of them.
     init(
         admin: AdminAPI, eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>,
-        life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?
+        life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?,
+        unanswered: @escaping () -> [String]
     ) {
         self.admin = admin
         self.metrics = SharedAnswer(eventLoop: eventLoop, interval: Self.metricsInterval) {
             metrics().map { ByteBuffer(string: $0) }
         }
         self.life = SharedAnswer(eventLoop: eventLoop, interval: Self.lifeInterval, make: life)
-        self.notReady = notReady
+        (self.notReady, self.unanswered) = (notReady, unanswered)
     }
 
     /// The text of `/metrics`.
@@ -52,8 +55,16 @@ final class OpsListener: HTTPServerDelegate {
         life.stop()
     }
 
+    /// A line about the links to other nodes.
+    private var linksText: String {
+        let addresses = unanswered()
+        guard !addresses.isEmpty else { return "links: ok\n" }
+        return "links: this node is alone; no other node answers at \(addresses.joined(separator: ", "))\n"
+    }
+
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         let path = String(decoding: request.target.prefix(before: UInt8(ascii: "?")), as: UTF8.self)
+        let isVerbose = String(decoding: request.target, as: UTF8.self).hasSuffix("?verbose")
         let stream = request.stream
         if let status = request.refusedStatus {
             let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
@@ -63,11 +74,9 @@ final class OpsListener: HTTPServerDelegate {
         case (.get, "/healthz"): life.next().assumeIsolated().whenSuccess { self.respond(200, "ok\n", stream, connection) }
         case (.get, "/readyz"):
             life.next().assumeIsolated().whenSuccess {
-                if let reason = self.notReady() {
-                    self.respond(503, reason + "\n", stream, connection)
-                } else {
-                    self.respond(200, "ready\n", stream, connection)
-                }
+                let reason = self.notReady()
+                let text = (reason ?? "ready") + "\n" + (isVerbose ? self.linksText : "")
+                self.respond(reason == nil ? 200 : 503, text, stream, connection)
             }
         case (.get, "/metrics"):
             metrics.next().assumeIsolated().whenSuccess { text in
