@@ -112,7 +112,9 @@ struct HTTP1HeadParser {
         let method = bytes.part(line.lowerBound..<methodEnd)
         let isConnect = method.equals("CONNECT")
         head.isHEAD = method.equals("HEAD")
-        head.method = method.equals("POST") ? .post : method.equals("GET") ? .get : method.equals("OPTIONS") ? .options : .other
+        head.method =
+            method.equals("POST")
+            ? .post : method.equals("GET") ? .get : head.isHEAD ? .head : method.equals("OPTIONS") ? .options : .other
         if isConnect { isCloseAsked = true }
         let target = bytes.part(methodEnd + 1..<targetEnd)
         guard !target.isEmpty, target.allSatisfy({ $0 > Self.space && $0 != 0x7F }) else {

@@ -539,7 +539,8 @@ extension HTTP2Stream.Method {
         case .get: .get
         case .post: .post
         case .options: .options
-        case .head, .other: .other
+        case .head: .head
+        case .other: .other
         }
     }
 }

@@ -127,7 +127,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     ) -> StreamID? {
         guard phase != .closed else { return nil }
         var fields = [
-            HTTP2Headers.field(":method", method == .post ? "POST" : "GET"), HTTP2Headers.field(":scheme", scheme),
+            HTTP2Headers.field(":method", method == .post ? "POST" : method == .head ? "HEAD" : "GET"),
+            HTTP2Headers.field(":scheme", scheme),
         ]
         var values = [authority, Array(path.utf8)]
         values += headers.map { Array($0.value.utf8) }

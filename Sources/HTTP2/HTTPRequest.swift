@@ -1,7 +1,12 @@
 /// A request. Its bytes are valid only inside ``HTTPServerDelegate/requestReceived(_:on:)``.
 public struct HTTPRequest {
     /// The methods that the application tells apart.
-    public enum Method: Sendable { case get, post, options, other }
+    public enum Method: Sendable {
+        case get, head, post, options, other
+
+        /// Whether the answer is that to GET. To HEAD it is sent without its body.
+        public var isRead: Bool { self == .get || self == .head }
+    }
 
     /// Whether a page of the request's origin may read the answer.
     public enum Origin: Sendable {

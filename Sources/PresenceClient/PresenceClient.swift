@@ -51,8 +51,16 @@ public actor PresenceClient {
     /// The number of events that did not match their name, and were skipped.
     public internal(set) var eventsNotUnderstood = 0
 
-    /// Makes a client without a login. Throws if ``ClientConfiguration/trustedCertificatesPEM`` has no certificates.
+    /// Makes a client without a login.
+    ///
+    /// Throws if ``ClientConfiguration/trustedCertificatesPEM`` has no certificates, and a ``PresenceError`` with code
+    /// ``PresenceError/Code/badParameter`` if an address is not a URL with `http://` or `https://`.
     public init(_ configuration: ClientConfiguration) throws {
+        for address in configuration.addresses where !address.lowercased().contains(/^https?:\/\/[^\/]/) {
+            throw PresenceError(
+                code: .badParameter, title: "bad parameter",
+                detail: "addresses: \"\(address)\" is not a URL with http:// or https://; \"https://presence.example.com\" is right")
+        }
         self.init(configuration, transport: try HTTPTransport(configuration))
     }
 

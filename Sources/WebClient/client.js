@@ -2467,6 +2467,11 @@ export class PresenceClient extends EventTarget {
   constructor(options) {
     super();
     if (!Array.isArray(options?.addresses) || options.addresses.length === 0) throw new TypeError("addresses: a client needs an address");
+    for (const address of options.addresses) {
+      if (!/^https?:\/\/[^/]/i.test(address)) {
+        throw new TypeError(`addresses: "${address}" is not a URL with http:// or https://; "https://presence.example.com" is right`);
+      }
+    }
     if (typeof options.token !== "string" && typeof options.token !== "function") {
       throw new TypeError("token: a client needs a token, or a function that returns it");
     }

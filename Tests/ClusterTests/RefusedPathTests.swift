@@ -30,6 +30,28 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("HEAD has the head of the answer to GET and no body, over both versions of HTTP; it opens no event stream")
+    func head() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let ports = fixture.nodes[0].ports
+        let paths = [(ports.ops, "/readyz"), (ports.ops, "/healthz"), (ports.ops, "/metrics"), (ports.client, "/openapi.json")]
+        for (port, path) in paths {
+            let url = "http://127.0.0.1:\(port)\(path)"
+            for version in ["--http1.1", "--http2-prior-knowledge"] {
+                let head = try await run("curl", ["-sS", "--head", "-w", "%{http_code} %{size_download}", version, url])
+                #expect(head.status == 0 && head.output.hasSuffix("\n200 0"), "\(version) \(path): \(head.output)")
+                #expect(head.output.lowercased().contains(/content-length: [1-9]/), "\(version) \(path): \(head.output)")
+            }
+        }
+        let script = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(ports.client)/client.js"])
+        #expect(script.status == 0 && script.output.contains(" 30"), "\(script.output)")
+        for (port, path) in [(ports.client, "/v1/events"), (ports.client, "/v1/getUserStatus"), (ports.ops, "/admin/v1/export")] {
+            let refused = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(port)\(path)"])
+            #expect(refused.output.hasPrefix("HTTP/1.1 405"), "\(refused.output)")
+        }
+        try await fixture.stop()
+    }
+
     @Test("A valid user token is not allowed on the ops port: 403. A bad token is not logged in: 401") func roles() async throws {
         let fixture = try await ServedCluster.start()
         let user = try signedToken(user: "ann")

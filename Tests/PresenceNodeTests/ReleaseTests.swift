@@ -1,5 +1,6 @@
 import Foundation
 import PresenceNode
+import PresenceWire
 import Testing
 
 @Suite struct ReleaseTests {
@@ -11,6 +12,14 @@ import Testing
         let versions = text.matches(of: /(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$/).map(\.output.1)
         #expect(versions.first.map(String.init) == Release.version)
         #expect(text.contains("\n## [Unreleased]\n"))
+    }
+
+    @Test("CHANGELOG.md names one version of the cluster protocol for the next release: that of the code")
+    func changelogHasTheProtocol() throws {
+        let text = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
+        let unreleased = try #require(text.firstMatch(of: /## \[Unreleased\]\n([\s\S]*?)\n## \[/)).output.1
+        let versions = unreleased.matches(of: /cluster\s+protocol\s+has\s+version\s+(\d+)/).map(\.output.1)
+        #expect(versions.map(String.init) == ["\(Hello.protocolVersion)"])
     }
 
     @Test("`rollcall --version` prints the version and names the commit, or says that the build does not know it")

@@ -450,6 +450,13 @@ test("Retry-After is obeyed by calls and by streams, and a long one is the calle
   await node.close();
 });
 
+test("An address that is not a URL with a scheme is refused by name when the client is made", () => {
+  for (const address of ["localhost:7600", "127.0.0.1:7600", "presence.example.com", "/v1", "", "ftp://n0", "https://", undefined]) {
+    const make = () => new PresenceClient({ addresses: [cluster.urls[0], address], token: "t" });
+    assert.throws(make, (error) => error instanceof TypeError && error.message.startsWith(`addresses: "${address}" is not a URL`));
+  }
+});
+
 test("A call that got no answer is repeated at the next address, but publishEvent is not", async () => {
   const broken = await scripted((request, response) => response.destroy());
   const sound = await scripted((request, response) => json(response, 200, { userStatus: { userID: "ann", version: "1", customStatus: "x" } }));

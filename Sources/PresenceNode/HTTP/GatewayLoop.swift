@@ -49,14 +49,14 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
         if path.equals(Self.openAPIPath) {
-            guard request.method == .get else {
-                return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET")
+            guard request.method.isRead else {
+                return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
             }
             return connection.respond(
                 to: request.stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
         }
         guard let operation = API.operation(ofPath: path) else {
-            if request.method == .get, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }
+            if request.method.isRead, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }
             let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
             return respond(
                 .noSuchPath("no such path; POST /v1/ and one of \(names), or GET /v1/events"), to: request.stream, on: connection)

@@ -70,7 +70,7 @@ final class OpsListener: HTTPServerDelegate {
             let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
             return respond(problem, stream, connection)
         }
-        switch (request.method, path) {
+        switch (request.method.isRead ? .get : request.method, path) {
         case (.get, "/healthz"): life.next().assumeIsolated().whenSuccess { self.respond(200, "ok\n", stream, connection) }
         case (.get, "/readyz"):
             life.next().assumeIsolated().whenSuccess {
@@ -92,7 +92,7 @@ final class OpsListener: HTTPServerDelegate {
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
         case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"), (_, "/console"), (_, "/openapi.json"):
-            respond(.wrongMethod("\(path) supports only GET"), stream, connection, allow: "GET")
+            respond(.wrongMethod("\(path) supports only GET"), stream, connection, allow: "GET, HEAD")
         default:
             respond(
                 .noSuchPath("no such path; the paths are GET /console, /metrics, /healthz and /readyz, and POST /admin/v1/<operation>"),
