@@ -24,7 +24,7 @@ public final class NIMEventSubscribeManager: Sendable {
         try await call { () async throws(PresenceError) in try await self.client.logout() }
     }
 
-    /// Adds a delegate.
+    /// Adds a delegate. Call it before ``login()``: a later one is told events in force as if they were new.
     public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
         let bridge = Bridge(delegate, since: client.loginSession)
         bridges.withLock { $0[ObjectIdentifier(delegate)] = bridge }

@@ -24,7 +24,7 @@ public struct NIMSubscribeRequest: Sendable, Equatable {
     public var expiry: Int
     /// Whether the current value is sent at once, by ``NIMEventSubscribeManagerDelegate/onRecvSubscribeEvents(_:)``.
     public var syncEnabled: Bool
-    /// The users; at most 100 a call.
+    /// The users. A list of more than 100 becomes several calls.
     public var publishers: [String]
 
     /// - Parameters: see the properties.

@@ -46,7 +46,7 @@ public let RC_SUCCESS = RCErrorCode(rawValue: 0)
 public struct RCSubscribeEventRequest: Sendable, Equatable {
     /// The type of the subscription.
     public var subscribeType: RCSubscribeType
-    /// The users; at most 200 a call.
+    /// The users. A list of more than 200 becomes several calls.
     public var userIds: [String]
     /// The validity in seconds; 0 for unlimited.
     public var expiry: Int
@@ -65,9 +65,11 @@ public struct RCSubscribeInfoEvent: Sendable, Equatable {
     public let userId: String
     /// The type of the subscription.
     public let subscribeType: RCSubscribeType
-    /// The time of the subscription, in milliseconds since 1970; 0 for a change.
+    /// The time of the subscription, in milliseconds since 1970; 0 in ``RCSubscribeEventDelegate/onEventChange(_:)``.
     public let subscribeTime: Int64
-    /// The validity from then on, in seconds; 0 if unknown or unlimited. No notice is sent at the end (R12).
+    /// The validity from then on, in seconds; 0 if unlimited, and in ``RCSubscribeEventDelegate/onEventChange(_:)``.
+    ///
+    /// No notice is sent at the end (R12).
     public let expiry: Int
     /// Whether the user is online; false also if ``userStatus`` is nil.
     public let isOnline: Bool

@@ -70,6 +70,35 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("As the page says, a list of 101 publishers becomes several calls, and a late delegate is told the events in force")
+    func differences() async throws {
+        let fixture = try await ServedCluster.serving("commsease")
+        let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
+        let (early, late) = (Delegate(), Delegate())
+        manager.addDelegate(early)
+        try await manager.login()
+        let publishers = (0..<100).map { "user\($0)" } + ["bob"]
+        let request = NIMSubscribeRequest(expiry: 3_600, publishers: publishers)
+        #expect(try await manager.subscribeEvent(request) == [])
+        #expect(try await manager.querySubscribeEvent(request).count == 101)
+        let bob = try NIMEventSubscribeManager(fixture.configuration(of: "bob"))
+        try await bob.login()
+        try await bob.publishEvent(NIMSubscribeEvent(value: 10_001))
+        try await fixture.until("the event is told") { early.values(from: "bob").last == 10_001 }
+        let before = early.values(from: "bob")
+        manager.addDelegate(late)
+        var configuration = fixture.configuration(of: "bob")
+        configuration.platform = "web"
+        let second = try NIMEventSubscribeManager(configuration)
+        try await second.login()
+        try await fixture.until("the event is told again") { late.values(from: "bob") == [NIMSubscribeEventOnlineValue.login, 10_001] }
+        #expect(early.values(from: "bob") == before)
+        try await second.logout()
+        try await bob.logout()
+        try await manager.logout()
+        try await fixture.stop()
+    }
+
     private func login(_ user: String, _ cluster: ServedCluster) async throws -> (manager: NIMEventSubscribeManager, delegate: Delegate) {
         let manager = try NIMEventSubscribeManager(cluster.configuration(of: user))
         let delegate = Delegate()

@@ -68,6 +68,29 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("As the page says, a list of 201 users becomes several calls, and a change has neither time nor validity of its subscription")
+    func differences() async throws {
+        let fixture = try await ServedCluster.serving("rongcloud")
+        let core = try RCCoreClient(fixture.configuration(of: "ann"))
+        let delegate = Delegate()
+        core.addSubscribeEventDelegate(delegate)
+        #expect(await core.connect().status == RC_SUCCESS)
+        var request = RCSubscribeEventRequest(userIds: (0...200).map { "user\($0)" }, expiry: 3_600)
+        let subscribed = await core.subscribeEvent(request)
+        #expect(subscribed.status == RC_SUCCESS && subscribed.failedUserIds == nil)
+        #expect(await core.querySubscribeEvent(request).subscribeEvents?.count == 201)
+        let target = try RCCoreClient(fixture.configuration(of: "user200"))
+        #expect(await target.connect().status == RC_SUCCESS)
+        try await fixture.until("the change is told") { delegate.events.all.contains { $0.userId == "user200" && $0.isOnline } }
+        #expect(delegate.events.all.allSatisfy { $0.subscribeTime == 0 && $0.expiry == 0 })
+        request.userIds = ["user200"]
+        let row = try #require(await core.querySubscribeEvent(request).subscribeEvents?.first)
+        #expect(row.subscribeTime > 0 && row.expiry == 3_600)
+        #expect(await target.logout() == RC_SUCCESS)
+        #expect(await core.logout() == RC_SUCCESS)
+        try await fixture.stop()
+    }
+
     @Test("Failed users are named in addition to the status") func failedUsers() async throws {
         let fixture = try await ServedCluster.serving("rongcloud")
         let core = try RCCoreClient(fixture.configuration(of: "ann"))

@@ -20,6 +20,18 @@ import ZIMStatus
         func newest(_ user: String) -> ZIMUserStatus? { statuses.all.last { $0.userID == user } }
     }
 
+    @Test("As the page says, a list of 101 users becomes several calls") func longList() async throws {
+        let users = (0...100).map { "user\($0)" }
+        let fixture = try await ServedCluster.serving("zim", users: ["ann"] + users)
+        let zim = try ZIM(fixture.configuration(of: "ann"))
+        try await zim.login()
+        #expect(try await zim.subscribeUsersStatus(users, config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60)) == [])
+        let followed = try await zim.querySubscribedUserStatusList(ZIMSubscribedUserStatusQueryConfig())
+        #expect(Set(followed.map(\.userStatus.userID)) == Set(users))
+        try await zim.logout()
+        try await fixture.stop()
+    }
+
     @Test("The samples of the document run") func samples() async throws {
         let fixture = try await ServedCluster.serving("zim", users: ["ann", "bob", "userIdA", "userIdB"])
         let zim = try ZIM(fixture.configuration(of: "ann"))
