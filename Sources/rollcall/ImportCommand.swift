@@ -3,7 +3,7 @@ import Foundation
 import FriendImport
 import HTTP2
 import PresenceNode
-import PresenceWire
+import enum PresenceWire.PrintableText
 
 /// `rollcall import FILE`: brings friend lists from another service.
 struct ImportCommand: AsyncParsableCommand {
