@@ -56,4 +56,16 @@ public struct ClientConfiguration: Sendable {
         self.addresses = addresses.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
         self.token = token
     }
+
+    /// Throws if an address is not a URL with `http://` or `https://`.
+    func checkAddresses() throws(PresenceError) {
+        for address in addresses {
+            let scheme = ["http://", "https://"].first { address.lowercased().hasPrefix($0) }
+            guard let scheme, let first = address.dropFirst(scheme.count).first, first != "/" else {
+                throw PresenceError(
+                    code: .badParameter, title: "bad parameter",
+                    detail: "addresses: \"\(address)\" is not a URL with http:// or https://; \"https://presence.example.com\" is right")
+            }
+        }
+    }
 }

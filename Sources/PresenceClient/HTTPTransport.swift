@@ -25,8 +25,9 @@ final class HTTPTransport: Transport {
     private let configuration: HTTPClient.Configuration
     private let connections: Mutex<Connections>
 
-    /// Throws if the certificates are invalid.
+    /// Throws if an address is not a URL with a scheme, or the certificates are invalid.
     init(_ settings: ClientConfiguration) throws {
+        try settings.checkAddresses()
         var tls = TLSConfiguration.makeClientConfiguration()
         if let pem = settings.trustedCertificatesPEM {
             tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)))

@@ -51,16 +51,8 @@ public actor PresenceClient {
     /// The number of events that did not match their name, and were skipped.
     public internal(set) var eventsNotUnderstood = 0
 
-    /// Makes a client without a login.
-    ///
-    /// Throws if ``ClientConfiguration/trustedCertificatesPEM`` has no certificates, and a ``PresenceError`` with code
-    /// ``PresenceError/Code/badParameter`` if an address is not a URL with `http://` or `https://`.
+    /// Makes a client without a login. Throws if an address is not a URL with a scheme, or the certificates to trust are invalid.
     public init(_ configuration: ClientConfiguration) throws {
-        for address in configuration.addresses where !address.lowercased().contains(/^https?:\/\/[^\/]/) {
-            throw PresenceError(
-                code: .badParameter, title: "bad parameter",
-                detail: "addresses: \"\(address)\" is not a URL with http:// or https://; \"https://presence.example.com\" is right")
-        }
         self.init(configuration, transport: try HTTPTransport(configuration))
     }
 

@@ -3,7 +3,6 @@ import Foundation
 import FriendImport
 import HTTP2
 import PresenceNode
-import enum PresenceWire.PrintableText
 
 /// `rollcall import FILE`: brings friend lists from another service.
 struct ImportCommand: AsyncParsableCommand {
@@ -42,7 +41,7 @@ struct ImportCommand: AsyncParsableCommand {
         var options = FriendImport.Options(file: file, target: target, token: bearer ?? "")
         (options.callsCount, options.restarts, options.isInsecure) = (calls, restart, insecure)
         options.reason = ConnectionErrorText.text
-        options.onSilence = { Terminal.error("rollcall: \(PrintableText.escaped($0)); trying again for half a minute") }
+        options.onSilence = { Terminal.warning("rollcall: \($0); trying again for half a minute") }
         let start = ContinuousClock.now
         let counts: ImportCounts
         do {

@@ -33,7 +33,7 @@ struct StatusCommand: AsyncParsableCommand {
         for status in answer["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
         let errors = answer["errorUserList"]?.elements ?? []
         for error in errors {
-            Terminal.error(PrintableText.escaped("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")"))
+            Terminal.warning("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")")
         }
         if !errors.isEmpty {
             throw CommandFailure(description: "\(errors.count) of \(users.count) users have no answer; the lines above say why", code: 1)

@@ -10,6 +10,9 @@ enum Terminal {
     /// Prints a line on standard error, if anybody reads it.
     static func error(_ text: String) { _ = writeAll(text + "\n", to: STDERR_FILENO) }
 
+    /// Prints a line with texts of others on standard error. Control characters are escaped.
+    static func warning(_ text: String) { error(PrintableText.escaped(text)) }
+
     /// Prints fields as a line on standard output, with tabs between them. Control characters in a field are escaped.
     static func row(_ fields: [String]) { line(fields.map(PrintableText.escaped).joined(separator: "\t")) }
 

@@ -17,7 +17,7 @@ import Testing
     @Test("CHANGELOG.md names one version of the cluster protocol for the next release: that of the code")
     func changelogHasTheProtocol() throws {
         let text = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
-        let unreleased = try #require(text.firstMatch(of: /## \[Unreleased\]\n([\s\S]*?)\n## \[/)).output.1
+        let unreleased = try #require(text.firstMatch(of: /\n## \[Unreleased\]\n([\s\S]*?)\n##\s/)).output.1
         let versions = unreleased.matches(of: /cluster\s+protocol\s+has\s+version\s+(\d+)/).map(\.output.1)
         #expect(versions.map(String.init) == ["\(Hello.protocolVersion)"])
     }
