@@ -230,9 +230,7 @@ extension ConformanceTests {
             #expect(rows == many(0..<60))
         }
 
-        @Test(
-            "R11 R13 R15 R16 A delegate receives a first login's 60 statuses in few calls, and all changes until its removal, on another thread"
-        )
+        @Test("R11 R13 R15 R16 A delegate receives the statuses of a first login in few calls, and all changes until its removal")
         func delegates() async throws {
             let app = try await App("rongcloud")
             let (staying, leaving) = (Delegate(), Delegate())

@@ -229,7 +229,7 @@ extension ConformanceTests {
         }
 
         @Test(
-            "T17 T22 T24 The 21st call in 5 s at any node is answered 7008 with the time to wait, a query's 25th at the latest, and passes then",
+            "T17 T22 T24 The 21st call in 5 s is answered 7008 at each node, a query's 25th at the latest, and a call passes after 5 s",
             arguments: ["getUserStatus", "subscribeUserStatus", "unsubscribeUserStatus"])
         func rate(operation: String) async throws {
             let app = try await App("tencent")
