@@ -156,9 +156,9 @@ import Testing
     @Test("Beyond the bounds of an app and of a node each user keeps its newest event, and no event that was accepted counts")
     func backlog() {
         for isOfNode in [false, true] {
-            var settings = Self.cluster().settings
-            if isOfNode { settings.webhookBytesOfNodeMax = 6_000 } else { settings.webhookBytesOfAppMax = 6_000 }
-            var cluster = TestCluster(nodes: 3, settings: settings)
+            var cluster = Self.cluster()
+            let limit = isOfNode ? \WebhookBacklog.nodeBytesMax : \WebhookBacklog.appBytesMax
+            cluster.processes[0].node.machines.owner.webhookBacklog[keyPath: limit] = 6_000
             let users = (0..<40).map { cluster.user(ownedBy: 0, number: $0) }
             cluster.webhooks.mode = .fails
             for number in 0..<5 {

@@ -33,12 +33,6 @@ public struct CoreSettings: Sendable, Equatable {
     /// The interval of comparing digests with one other node, and of comparing all views. Default 30 s, because a comparison walks all
     /// users.
     public var digestInterval: Duration = .seconds(30)
-    /// Most bytes of webhook events of one app that wait on this node. Default 16 MiB: some 40,000 changes of a status.
-    ///
-    /// Beyond it each user keeps only its newest event, and the others become dead letters.
-    public var webhookBytesOfAppMax = 16 << 20
-    /// The same for all apps together. Default 64 MiB, which is as much as some 50,000 users need.
-    public var webhookBytesOfNodeMax = 64 << 20
     /// The time that the blank record of a removed user is kept (`users.forgetAfter`). Default 7 days, as for ended subscriptions.
     ///
     /// A node that was away for less does not bring the user back.

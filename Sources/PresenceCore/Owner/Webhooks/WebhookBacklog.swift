@@ -5,6 +5,12 @@ import PresenceWire
 /// Events in a delivery wait until the receiver has accepted them. The bounds keep an app whose receiver is down from filling the memory of
 /// the nodes.
 struct WebhookBacklog {
+    /// Most bytes of one app that wait on this node: some 40,000 changes of a status.
+    ///
+    /// Beyond it each user keeps only its newest event, and the others become dead letters.
+    var appBytesMax = 16 << 20
+    /// The same for all apps together.
+    var nodeBytesMax = 64 << 20
     /// The bytes of each user with events that wait.
     private var users: [UserID: Int] = [:]
     private var apps: [String: Int] = [:]
@@ -25,7 +31,7 @@ struct WebhookBacklog {
     }
 
     /// Whether so much waits that each user of an app keeps only its newest event.
-    func isFull(for user: UserID, _ settings: CoreSettings) -> Bool {
-        bytesCount >= settings.webhookBytesOfNodeMax || apps[String(user.app)] ?? 0 >= settings.webhookBytesOfAppMax
+    func isFull(for user: UserID) -> Bool {
+        bytesCount >= nodeBytesMax || apps[String(user.app)] ?? 0 >= appBytesMax
     }
 }

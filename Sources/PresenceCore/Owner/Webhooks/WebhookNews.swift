@@ -133,7 +133,7 @@ struct WebhookNews {
     }
 
     private func write(_ log: inout WebhookLog, by owner: inout Owner, into outbox: inout Outbox) {
-        let isFull = owner.webhookBacklog.isFull(for: owner.users.user(at: user), owner.settings)
+        let isFull = owner.webhookBacklog.isFull(for: owner.users.user(at: user))
         let dead = log.trim(at: now.wall, waitingMax: isFull ? 1 : WebhookLog.waitingMax)
         owner.counters.webhookEventsExpired += UInt64(dead.expired)
         if isFull {
