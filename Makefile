@@ -104,6 +104,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/deleted-files
 	Tests/Chaos/import-friends 2000 50
+	Tests/Chaos/flip-bits
 	CHANGES=100000 ROLLCALL=$(ROLLCALL) Tests/Webhooks/run load
 	Tests/Chaos/chain-kills
 	Tests/Chaos/overload
@@ -134,6 +135,7 @@ chaos-short:
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/import-friends 100 60
+	Tests/Chaos/flip-bits 20 400
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60
 	Tests/Chaos/full-disk 1 60

@@ -121,6 +121,7 @@ public final class RollcallNode: @unchecked Sendable {
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
             try await core.submit { [shell] in try shell.start(gateways) }.get()
+            Self.scrub(store, of: shell, logger)
             let opened = try await Self.open(
                 configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients, limits: connectionLimits)
             servers = [opened.client, parts.server, opened.ops]
@@ -133,6 +134,17 @@ public final class RollcallNode: @unchecked Sendable {
                 throw StoreError.unusable(path: configuration.dataDirectory, problem: error.description)
             }
             throw error
+        }
+    }
+
+    /// Looks for damage on the disk as long as the node runs, and writes damaged rows again.
+    private static func scrub(_ store: any Store, of shell: Shell, _ logger: Logger) {
+        store.scrub { damage in
+            logger.error(
+                "the disk has changed the database; damaged rows are written again from memory, check the disk",
+                metadata: ["problem": "\(damage.problem)"])
+            guard let slots = damage.slots else { return }
+            shell.eventLoop.execute { store.repair(damage, with: shell.node.rows(of: slots)) }
         }
     }
 

@@ -14,6 +14,8 @@ final class NullStore: Store {
     func close() {}
     func keep(generation: UInt64) throws {}
     func complete() {}
+    func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void) {}
+    func repair(_ damage: StoreDamage, with rows: [Row]) {}
 
     var statistics: StoreStatistics { StoreStatistics() }
     var salvage: StoreSalvage? { nil }

@@ -216,6 +216,9 @@ public struct Node: ~Copyable {
         run(at: now)
     }
 
+    /// All rows of the users of some slots, as far as this node keeps them.
+    public func rows(of slots: ClosedRange<Slot>) -> [Row] { slots.flatMap { machines.owner.users.rows(of: $0) } }
+
     /// Receives the end of an attempt to deliver webhook events.
     public mutating func answered(_ answer: WebhookAnswer, at now: Now) {
         machines.webhooks.answered(answer, &machines.owner, &machines.cluster, at: now)

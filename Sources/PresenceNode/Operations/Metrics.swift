@@ -310,6 +310,14 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_store_damaged_rows_total", "Rows, and pages of rows, of a damaged database that could not be read.",
             UInt64(salvage?.rowsDamaged ?? 0))
+        metrics.counter("rollcall_store_scrubs_total", "Passes over all rows and pages of the database that have ended.", store.scrubs)
+        metrics.counter(
+            "rollcall_store_scrub_damage_total",
+            "Damage that was found in the database while the node runs; damaged rows are written again.",
+            [
+                (labels: [("kind", "row")], value: Double(store.scrubbedRowsDamaged)),
+                (labels: [("kind", "page")], value: Double(store.scrubbedPagesDamaged)),
+            ])
         metrics.gauge(
             "rollcall_store_incomplete", "1 while rows of a damaged database may be missing here that other nodes have.",
             isStoreIncomplete ? 1 : 0)

@@ -82,6 +82,13 @@ enum RowTable {
         for row in rows { try statement.execute(arguments: key(of: row) + version(of: row)) }
     }
 
+    /// Deletes damaged rows, as far as they are found by their keys.
+    static func deleteDamagedRows(_ keys: [StoreDamage.Key], in database: Database) throws {
+        guard !keys.isEmpty else { return }
+        let statement = try database.cachedStatement(sql: "DELETE FROM rows WHERE slot = ? AND user = ? AND kind = ? AND key = ?")
+        for key in keys { try statement.execute(arguments: [key.slot, key.user, key.kind, key.key]) }
+    }
+
     private static func key(of row: PresenceWire.Row) -> StatementArguments {
         [Int(row.user.slot), row.user.withBytes { Data($0) }, Int(row.kind.rawValue), row.key]
     }

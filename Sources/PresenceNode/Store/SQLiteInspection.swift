@@ -152,7 +152,7 @@ enum SQLiteInspection {
 
 extension PresenceWire.Row {
     /// Whether this one's key comes before `other`'s in the table.
-    fileprivate func key(isBefore other: PresenceWire.Row) -> Bool {
+    func key(isBefore other: PresenceWire.Row) -> Bool {
         if user.slot != other.user.slot { return user.slot < other.user.slot }
         if user != other.user { return user < other.user }
         if kind != other.kind { return kind.rawValue < other.kind.rawValue }

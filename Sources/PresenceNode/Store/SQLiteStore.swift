@@ -37,6 +37,8 @@ public final class SQLiteStore: Store {
     private static let rowsInCalmMax = 500
     /// Time after a failure in which all writes fail without an attempt.
     private static let pauseNanoseconds: UInt64 = 200_000_000
+    /// The length of the log, in pages, from which a write ends with a checkpoint. It is SQLite's own default.
+    private static let framesMax = 1_000
 
     private struct Key: Hashable {
         let user: UserID
@@ -54,6 +56,8 @@ public final class SQLiteStore: Store {
         var deletedSlots: Set<Slot> = []
         /// Rows to delete if they still have these versions. ``rows`` have other versions.
         var deletedRows: ArraySlice<PresenceWire.Row> = []
+        /// Damaged rows, and the rows in their place. They are written before all others of the group.
+        var repair: (keys: [StoreDamage.Key], rows: [PresenceWire.Row])?
 
         var isEmpty: Bool { rows.isEmpty && deletedSlots.isEmpty && deletedRows.isEmpty }
         /// Rows to write or to delete.
@@ -135,6 +139,7 @@ public final class SQLiteStore: Store {
     private nonisolated(unsafe) var restsUntil: UInt64 = 0
     /// Rows written since a time; nil after a time without any. Used only on the writer's thread.
     private nonisolated(unsafe) var recent: (rowsCount: Int, since: UInt64)?
+    private let scrubber: StoreScrubber
     private let path: String
     private let files: OpenFiles
     /// Whether this start created the file.
@@ -156,6 +161,7 @@ public final class SQLiteStore: Store {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
             let meta = try queue.read { try StoreMeta($0) }
+            scrubber = try StoreScrubber(queue, path: path)
             // The first read opens the log.
             files = OpenFiles(database: path)
             lastGeneration = meta["generation"].flatMap { UInt64($0) } ?? 0
@@ -345,8 +351,18 @@ public final class SQLiteStore: Store {
         state.unlock(withValue: .busy)
         state.lock(whenValue: .ended)
         state.unlock(withValue: .ended)
+        scrubber.end()
         do { try queue.close() } catch {}  // All rows are in the file or its log.
         folder.release()
+    }
+
+    public func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void) { scrubber.start(report) }
+
+    /// See ``StoreScrubber/step()``.
+    func scrubStep() -> [StoreDamage] { scrubber.step() }
+
+    public func repair(_ damage: StoreDamage, with rows: [PresenceWire.Row]) {
+        _ = append([Pending(rows: [], isUrgent: true, completion: nil, repair: (damage.keys, rows))])
     }
 
     /// Deletes the file if this start created it. Call after ``close()``, and only if no row was acknowledged.
@@ -362,6 +378,7 @@ public final class SQLiteStore: Store {
         defer { state.unlock() }
         var statistics = shared.statistics
         statistics.slotsDiscarding = shared.slotsToDelete.count
+        scrubber.add(to: &statistics)
         return statistics
     }
 
@@ -450,6 +467,7 @@ public final class SQLiteStore: Store {
             if let lastFailure, DispatchTime.now().uptimeNanoseconds < lastFailure.at + Self.pauseNanoseconds { throw lastFailure.error }
             try checkFiles()
             try catchUp()
+            repair(group)
             try put(group)
             try removeMark()
             // Rows in deleted files are on no disk.
@@ -480,6 +498,20 @@ public final class SQLiteStore: Store {
                 let statement = try database.cachedStatement(sql: pending.isUrgent ? RowTable.upsert : RowTable.upsertOverOlder)
                 for row in pending.rows { try statement.execute(arguments: RowTable.arguments(row)) }
             }
+        }
+        if scrubber.framesCount >= Self.framesMax { scrubber.checkpoint(.passive) }
+    }
+
+    /// Writes rows over damaged ones, each time in a transaction of its own. A repair that fails fails no other write.
+    private func repair(_ group: [Pending]) {
+        for case let repair? in group.map(\.repair) {
+            do {
+                try queue.write { database in
+                    try RowTable.deleteDamagedRows(repair.keys, in: database)
+                    let statement = try database.cachedStatement(sql: RowTable.upsert)
+                    for row in repair.rows { try statement.execute(arguments: RowTable.arguments(row)) }
+                }
+            } catch { continue }  // More than rows is damaged. The next start puts the file aside.
         }
     }
 
@@ -517,7 +549,7 @@ public final class SQLiteStore: Store {
     /// A log that was copied into the database is overwritten and needs no more space. If that fails too, only an operator can free space.
     private func rest(after failure: StoreError) {
         lastFailure = (failure, DispatchTime.now().uptimeNanoseconds)
-        do { _ = try queue.writeWithoutTransaction { try $0.checkpoint(.restart) } } catch { return }
+        scrubber.checkpoint(.restart)
     }
 
     private func removeMark() throws {

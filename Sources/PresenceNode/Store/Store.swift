@@ -36,6 +36,12 @@ public struct StoreStatistics: Equatable, Sendable {
     /// Slots that moved away and may still have rows on disk. At most all slots.
     public var slotsDiscarding = 0
     public var commitSeconds = LatencyHistogram()
+    /// Passes of the scrub over all rows and pages that have ended.
+    public var scrubs: UInt64 = 0
+    /// Damaged rows that scrubs have found.
+    public var scrubbedRowsDamaged: UInt64 = 0
+    /// Pages with bytes that were never written, which scrubs have found.
+    public var scrubbedPagesDamaged: UInt64 = 0
 
     package init() {}
 }
@@ -91,6 +97,12 @@ public protocol Store: AnyObject, Sendable {
     var lastGeneration: UInt64 { get }
     /// Stores the generation of this process. Throws if the write fails.
     func keep(generation: UInt64) throws
+    /// Compares all rows and pages on disk with their checksums from now on, a few at a time.
+    ///
+    /// - Parameter report: called on a thread of its own. The caller answers damage of rows with ``repair(_:with:)``.
+    func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void)
+    /// Writes the rows of damaged slots again, as the node has them in memory.
+    func repair(_ damage: StoreDamage, with rows: [Row])
     /// Marks the database as complete, after all rows that wait are on disk. Called when the other nodes have sent the missing rows.
     func complete()
 }
