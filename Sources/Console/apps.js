@@ -69,7 +69,9 @@ export function createAppsPage(context) {
       await load();
       return;
     }
-    const changes = edits().map((row) => ({ name: row.name, before: policy.settings[row.name], after: row.read() }));
+    const changes = edits().map((row) => ({
+      name: row.name, before: policy.settings[row.name], after: row.read(), isSecret: row.isSecret,
+    }));
     const isPresetNew = preset.value !== policy.preset;
     if (changes.length === 0 && !isPresetNew) {
       result.show(h("p", null, "There is nothing to apply: no setting differs."));
@@ -84,8 +86,9 @@ export function createAppsPage(context) {
     const difference = table("Changes", ["Setting", "Now", "New"]);
     difference.show([
       ...(isPresetNew ? [["preset", removed(policy.preset), added(preset.value)]] : []),
-      ...changes.map(({ name, before: was, after }) => [
-        name, removed(writeSetting(name, was)), added(after === null ? "value of the preset" : writeSetting(name, after)),
+      ...changes.map(({ name, before: was, after, isSecret }) => [
+        name, removed(writeSetting(name, was)),
+        added(after === null ? "value of the preset" : isSecret ? "a new secret" : writeSetting(name, after)),
       ]),
     ]);
     const number = changes.length + (isPresetNew ? 1 : 0);
@@ -110,7 +113,10 @@ export function createAppsPage(context) {
     });
     if (!answer) return;
     await load();
-    const took = Object.keys(answer.settings).filter((name) => write(answer.settings[name]) !== write(before.settings[name]));
+    // A secret is shown as "(set)" before and after.
+    const isNewSecret = (name) => changes.some((change) => change.isSecret && change.name === name);
+    const took = Object.keys(answer.settings).filter((name) =>
+      isNewSecret(name) || write(answer.settings[name]) !== write(before.settings[name]));
     const outcome = table("Settings that changed", ["Setting", "Before", "Now"]);
     outcome.show([
       ...(answer.preset === before.preset ? [] : [["preset", removed(before.preset), added(answer.preset)]]),
@@ -172,15 +178,16 @@ function groups(rows) {
   });
 }
 
-/** The default, the presets' values and the description, which a node may state beside the range of a setting. */
+/** The default, the presets' values, the description and the form of a secret, which a node may state beside the range of a setting. */
 function notes(schema) {
-  const found = ["default", "description", "x-presets"].filter((key) => schema?.[key] !== undefined);
+  const found = ["default", "description", "x-presets", "writeOnly", "pattern"].filter((key) => schema?.[key] !== undefined);
   return Object.fromEntries(found.map((key) => [key, schema[key]]));
 }
 
 /** One setting: its range, its default and its control. */
 function createSetting(name, value, schema, presetName, onEdit) {
-  const control = createControl(name, value, schema);
+  const isSecret = schema.writeOnly === true || name.endsWith(".secret");
+  const control = isSecret ? createSecretControl(value, schema) : createControl(name, value, schema);
   const presetValue = schema["x-presets"]?.[presetName] ?? (presetName === "rollcall" ? schema.default : undefined);
   const isOverridden = presetValue !== undefined && write(presetValue) !== write(value);
   const reset = h("input", { type: "checkbox", id: freshID("reset") });
@@ -191,6 +198,7 @@ function createSetting(name, value, schema, presetName, onEdit) {
     h("div", { class: "foot" },
       h("p", { class: "help", id: helpID },
         schema.description && `${schema.description} `,
+        isSecret ? "The value is never shown. Nobody can read it, so keep a copy." :
         schema.type === "boolean" || schema.enum ? `${range(schema)}.` : sentence(range(schema)),
         presetValue !== undefined && ` Preset ${presetName}: ${writeSetting(name, presetValue)}.`),
       (presetValue === undefined || isOverridden) && h("span", { class: "check" }, reset,
@@ -198,7 +206,7 @@ function createSetting(name, value, schema, presetName, onEdit) {
   element.dataset.name = name;
   control.first.setAttribute("aria-describedby", helpID);
   const row = {
-    name, element,
+    name, element, isSecret,
     /** The value to set; null ends the override. */
     read: () => reset.checked ? null : control.read(),
     isEdited: () => reset.checked || write(control.read()) !== write(value),
@@ -231,6 +239,16 @@ function createControl(name, value, schema) {
   if (typeof value === "object" && value !== null) return createMapControl(id, value, schema);
   const first = h("input", { type: "text", id, value: String(value) });
   return single(first, () => first.value);
+}
+
+/** A secret is typed, and never shown. An empty field keeps the present one. */
+function createSecretControl(value, schema) {
+  const first = h("input", {
+    type: "password", id: freshID("setting"), autocomplete: "new-password", spellcheck: "false", pattern: schema.pattern,
+    placeholder: value === "" ? "none" : "set; type another one to replace it",
+    title: schema.pattern && "16 to 256 printable ASCII characters",
+  });
+  return single(first, () => first.value === "" ? value : first.value);
 }
 
 function single(first, read) {
@@ -304,8 +322,8 @@ export function write(value) {
   return pairs(value) || "none";
 }
 
-/** A value of a setting as text, where `false` of a limit of calls is "no limit". */
-function writeSetting(name, value) { return value === false && name.startsWith("rate.") ? "no limit" : write(value); }
+/** A value of a setting as text, where `false` of a limit of calls is "no limit", and an empty text is "none". */
+function writeSetting(name, value) { return value === false && name.startsWith("rate.") ? "no limit" : write(value) || "none"; }
 
 function sentence(text) { return `${text[0].toUpperCase()}${text.slice(1)}.`; }
 

@@ -399,6 +399,39 @@ test("Another preset discards the overrides, and the result lists each value tha
   await cluster.call("setAppPolicy", { preset: "rollcall" });
 });
 
+test("A typed secret switches webhooks on, and no page, dialog or result shows it", async () => {
+  const secret = "a secret of the console's test";
+  const url = "http://127.0.0.1:9/rollcall";
+  const isShown = () => page.evaluate((word) => document.documentElement.outerHTML.includes(word)
+    || [...document.querySelectorAll("input")].some((one) => one.type !== "password" && one.value.includes(word)), secret);
+  await show("apps");
+  await press("Discard edits");
+  await page.until(() => document.querySelector("#preset").value === "rollcall");
+  await set('[data-name="webhook.secret"] input[type=password]', "too short");
+  await set('[data-name="webhook.url"] input[type=text]', url);
+  await press("Review changes");
+  await page.until(() => document.querySelector('[data-name="webhook.secret"] input:invalid') === document.activeElement);
+  await set('[data-name="webhook.secret"] input[type=password]', secret);
+  await press("Review changes");
+  await page.until(() => document.querySelector("dialog[open]"));
+  const rows = await page.evaluate(() => [...document.querySelectorAll("dialog tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)));
+  assert.deepEqual(rows, [["webhook.url", "none", url], ["webhook.secret", "none", "a new secret"]]);
+  assert.equal(await isShown(), false);
+  await press("Apply 2 changes to default");
+  await shows(".result", "Applied.");
+  assert.equal(await isShown(), false);
+  let { settings } = await cluster.call("getAppPolicy");
+  assert.deepEqual([settings["webhook.url"], settings["webhook.secret"]], [url, "(set)"]);
+  assert.equal(await page.evaluate(() => document.querySelector('[data-name="webhook.secret"] input').value), "");
+  // An empty field keeps the secret, and another one replaces it.
+  await shows("#editCount", "No edits.");
+  await set('[data-name="webhook.secret"] input[type=password]', `${secret}, the second`);
+  await press("Review changes");
+  await press("Apply 1 change to default");
+  await shows(".result", "webhook.secret");
+  await cluster.call("setAppPolicy", { settings: { "webhook.url": null, "webhook.secret": null } });
+});
+
 test("A kick names the user in its button, holds the focus in the dialog, and ends the user's sessions", async () => {
   const session = await cluster.logIn("eve", { node: cluster.nodes[1] });
   await show("actions");

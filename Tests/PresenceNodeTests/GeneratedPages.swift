@@ -133,7 +133,8 @@ struct ConfigurationPage {
         case .object(let members) where members.contains { $0.name == "calls" }:
             "\(members.map { text($0.value) }.joined(separator: " in ")) s"
         case .object(let members): members.map { "\($0.name) \(text($0.value))" }.joined(separator: ", ")
-        default: "?"
+        case .array(let elements): elements.isEmpty ? "none" : elements.map { text($0) }.joined(separator: ", ")
+        default: preconditionFailure("a page cannot show the value \(value) of a setting")
         }
     }
 

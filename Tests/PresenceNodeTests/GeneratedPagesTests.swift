@@ -30,6 +30,9 @@ import Testing
     @Test("Configuration.md lists every setting as the code has it")
     func configuration() throws { try check(ConfigurationPage().text, isIn: "Configuration") }
 
+    @Test("No value of a setting is missing from Configuration.md")
+    func values() { #expect(!ConfigurationPage().text.contains("| ? |")) }
+
     @Test("Metrics.md lists every metric that a node exposes")
     func metrics() async throws {
         let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"

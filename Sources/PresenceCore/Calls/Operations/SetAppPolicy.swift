@@ -170,7 +170,7 @@ extension Schema {
                 "items": ["type": "string", "enum": .array(words.map { .string($0) })],
             ]
         case .url(let bytesMax): text(bytesMax: bytesMax, pattern: WebhookPolicy.urlPattern, "An absolute URL, or an empty text.")
-        case .secret: ["type": "string", "pattern": .string(WebhookPolicy.secretPattern)]
+        case .secret: ["type": "string", "writeOnly": true, "pattern": .string(WebhookPolicy.secretPattern)]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
     }
