@@ -8,7 +8,7 @@ extension Plan {
         "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
             + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"
-            + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false"
+            + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false,\"rate.changes\":\(options.changesRate)"
     }
 
     /// The settings that a change of the policy may name.

@@ -124,6 +124,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         var draws = KindDraws(seed: seed)
         kind = draws.kind(ofSeed: seed, isHarder: isHarder, nodesCount: nodesCount)
         stage(&draws)
+        // Users of a history seldom change as often as the preset allows. In some histories less is allowed, so that records wait.
+        var pacing = SplitMix64(seed: seed).split(390)
+        if pacing.isOnce(in: 4) { settings.policy.changesRate = Policy.Rate(calls: 2, seconds: 1) }
     }
 
     /// Sets up a history of its kind. Each kind draws its details from one of the streams that determined it.
@@ -249,6 +252,11 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
 
     /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
     var asksKnownMembers: Bool { isSplit || isRejoining }
+
+    /// The setting `rate.changes` as JSON.
+    var changesRate: String {
+        settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
+    }
 
     /// Whether nothing delays messages between nodes for longer than a moment.
     ///

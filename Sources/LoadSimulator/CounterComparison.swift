@@ -44,7 +44,7 @@ enum CounterComparison {
         if isWrong {
             result.differences.append("rollcall_pushes_total: the nodes counted \(pushes), the ledger \(own.recordsReceived)")
         }
-        result.coalesced = growth("rollcall_pushes_coalesced_total")
+        result.coalesced = growth("rollcall_pushes_coalesced_total") + growth("rollcall_pushes_paced_total")
         return result
     }
 }

@@ -81,7 +81,8 @@ enum Figure: String, CaseIterable {
     }
 
     private func countDeltas(_ world: World) throws -> Int {
-        let perBatch = 50, warmUp = 10, batches = 40
+        // Each of the 100 users changes 20 times, which is the burst of `rate.changes`.
+        let perBatch = 50, warmUp = 10, batches = 30
         let client = try Client(world, room: 1 << 20)
         let names = (0..<100).map { "user\($0)" }
         try world.follow(names, by: users, through: client)
@@ -113,7 +114,8 @@ enum Figure: String, CaseIterable {
     }
 
     private func countPushes(_ world: World, streams: Int) throws -> Int {
-        let warmUp = 6, changes = 20
+        // Together the burst of `rate.changes`.
+        let warmUp = 6, changes = 14
         let star = try Client(world)
         let watchers = Array(users.dropLast())
         try world.follow(["star"], by: watchers, through: star)

@@ -11,7 +11,7 @@ extension ConformanceTests {
             "T9 T34 N14 Of 1,000 pairs of setSelfStatus and an unsynced publishEvent in one write, no own session on three nodes misses a text"
         )
         func noOwnSessionMissesAText() async throws {
-            let app = try await App("rollcall")
+            let app = try await App("rollcall", #"{"rate.changes":false}"#)
             var own: [Session] = []
             for node in 0..<3 { own.append(try await app.login("ann", node: node, query: "platform=p\(node)")) }
             let pairs = try await Pairs.connect(port: app.cluster.nodes[0].ports.client, token: try app.token("ann"))
@@ -40,7 +40,7 @@ extension ConformanceTests {
 }
 
 /// Sends calls of one user over one connection, several in one write, and waits for all answers.
-private final class Pairs: HTTPClientDelegate, @unchecked Sendable {  // Touched on its event loop only.
+final class Pairs: HTTPClientDelegate, @unchecked Sendable {  // Touched on its event loop only.
     private let loop: HTTPClientConnection.Loop
     private let token: String
     private var connection: HTTPClientConnection?

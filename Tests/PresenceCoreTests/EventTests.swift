@@ -21,6 +21,8 @@ import Testing
 
     @Test("T9 T34 N14 Of 1,000 pairs of setSelfStatus and an unsynced publishEvent in one write, each own session receives every text")
     mutating func aCustomStatusIsNotLostInTheDeltaOfAnUnsyncedEvent() {
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"rate.changes":false}}"#.utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
         let ann = cluster.user(ownedBy: 1)
         let own = (0..<3).map { cluster.login(ann, on: $0, platform: "p\($0)") }
         var lost = 0

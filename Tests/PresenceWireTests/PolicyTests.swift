@@ -18,11 +18,12 @@ import Testing
         #expect(Policy.Preset.allCases.map { Policy($0).customStatusSecondsMax }.filter { $0 != 2_592_000 } == [86_400])
     }
 
-    @Test("Only the presets rollcall and tencent limit calls, and zim those of setSelfStatus") func rates() {
+    @Test("Only the presets rollcall and tencent limit calls, zim those of setSelfStatus, and rollcall paces pushes") func rates() {
         let limited: [Policy.Preset] = [.rollcall, .tencent]
         for preset in Policy.Preset.allCases {
             let (policy, rate) = (Policy(preset), limited.contains(preset) ? Policy.Rate(calls: 20, seconds: 5) : nil)
             #expect(policy.queryRate == rate && policy.subscribeRate == rate, "\(preset)")  // T17, T22, T24, R10, N5
+            #expect(policy.changesRate == (preset == .rollcall ? Policy.Rate(calls: 20, seconds: 5) : nil), "\(preset)")
             #expect(policy.setStatusRate == (preset == .zim ? Policy.Rate(calls: 1, seconds: 1) : nil), "\(preset)")  // Z6
         }
     }

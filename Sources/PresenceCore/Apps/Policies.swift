@@ -30,6 +30,11 @@ struct Policies {
     /// The policy for a user's app.
     func policy(of user: UserID) -> Policy { followed.isEmpty ? standard : followed[String(user.app)] ?? standard }
 
+    /// How often the changes of a user are pushed; nil for no limit.
+    func changesRate(of user: UserID) -> Policy.Rate? {
+        followed.isEmpty ? standard.changesRate : followed[String(user.app), default: standard].changesRate
+    }
+
     /// The time of the policy of a user's app; 0 for none. A client that resumes from before may not know what the policy allows.
     func changedAt(for user: UserID) -> Milliseconds { entries[String(user.app)]?.version.milliseconds ?? 0 }
 

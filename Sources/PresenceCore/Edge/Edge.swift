@@ -74,6 +74,12 @@ package struct Edge {
         }
     }
 
+    /// Pushes the records whose wait is over (`rate.changes`). Called at every tick, and when the first one is due.
+    mutating func pushDue(_ policies: Policies, _ cluster: inout Cluster, at now: Now) {
+        guard fanOut.pacing.nextPushAt <= now.instant else { return }
+        for delivery in fanOut.takeDue(policies, at: now.instant) { cluster.deliver(delivery) }
+    }
+
     /// Ends the views without a subscription for a while. Called at every tick.
     mutating func sweep(_ cluster: inout Cluster, at now: Now) {
         let dropped = fanOut.sweep(at: now)
@@ -112,7 +118,9 @@ package struct Edge {
         guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, cluster.peers.isMajority else { return }
         var oldest: Milliseconds?
         for peer in cluster.peers.others where cluster.peers[peer].isAlive { oldest = min(oldest ?? .max, relays.knownUpTo(peer)) }
-        let reached = min(oldest ?? now.wall, now.wall, durable)
+        let complete = min(oldest ?? now.wall, now.wall, durable)
+        // A stream that resumes is then sent the records that wait.
+        let reached = min(complete, fanOut.pacing.pushedUpTo)
         guard reached > position else { return }
         position = reached
         fanOut.completeUpTo = reached

@@ -25,6 +25,8 @@ struct FanOut {
         var gateways: UInt64 = 0
         /// The time at which the node stops watching; set while no gateway subscribes to the user.
         var lingerDeadline: Instant?
+        /// The pushes of the user that still count (`rate.changes`).
+        var allowance = PushPacing.Allowance()
     }
 
     typealias Index = UserTable<Int>.Index
@@ -37,6 +39,8 @@ struct FanOut {
     /// Another owner must receive the original, because a version stands for the same content on all nodes.
     private var originalRules: [UserID: Privacy] = [:]
     private var slots = SlotIndex()
+    /// The users whose newest records wait, because they change often.
+    private(set) var pacing = PushPacing()
     /// The number of views whose owner has not answered. While there are any, the node cannot claim a complete position.
     private(set) var unconfirmedCount = 0
     /// The number of views that still show what may have been replaced.
@@ -79,14 +83,32 @@ struct FanOut {
     }
 
     /// Receives a record at `time`, by the node's version clock. Stores and delivers it if it is newer.
-    mutating func receive(_ record: Record, at time: Milliseconds) -> Delivery? {
+    ///
+    /// - Parameter pace: how often the user is pushed; nil for no limit.
+    mutating func receive(_ record: Record, at time: Milliseconds, pace: PushPacing.Pace? = nil) -> Delivery? {
         guard let index = views.index(of: record.user), record.version > views[index].record.version else {
             guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
             return learn(record.knownSince, of: index)
         }
+        let isUrgent = pace != nil && record.takesAway(from: views[index].record)
         replace(index, by: record, at: time)
-        guard views[index].isKnown else { return nil }
+        guard views[index].isKnown, views[index].gateways != 0 else { return nil }
+        if let pace, pacing.changed(index, &views[index].allowance, isUrgent: isUrgent, pace, position: completeUpTo) == .wait {
+            return nil
+        }
         return delivery(of: index)
+    }
+
+    /// Ends the waits that are over. Returns the newest records of their users, for the gateways.
+    mutating func takeDue(_ policies: Policies, at now: Instant) -> [Delivery] {
+        var deliveries: [Delivery] = []
+        while let index = pacing.firstDue(at: now) {
+            if let rate = policies.changesRate(of: views.user(at: index)) {
+                views[index].allowance.use(PushPacing.Pace(rate: rate, now: now))
+            }
+            if let delivery = delivery(of: index) { deliveries.append(delivery) }
+        }
+        return deliveries
     }
 
     /// Receives an owner's answer to a registration.
@@ -129,7 +151,9 @@ struct FanOut {
         return delivery(of: index)
     }
 
-    private func delivery(of index: UserTable<View>.Index) -> Delivery? {
+    /// The newest record for the gateways. None waits any more.
+    private mutating func delivery(of index: UserTable<View>.Index) -> Delivery? {
+        pacing.endWait(of: index)
         let mask = views[index].gateways
         return mask == 0 ? nil : Delivery(record: views[index].record, mask: mask)
     }
@@ -188,6 +212,7 @@ struct FanOut {
             dropped.append(views.user(at: index))
             slots.remove(index, slot: views.user(at: index).slot)
             if !originalRules.isEmpty { originalRules[views.user(at: index)] = nil }
+            pacing.endWait(of: index)
             views.remove(index)
         }
         return dropped

@@ -85,7 +85,8 @@ struct RelayTree {
     ) -> Bool {
         peers[peer].deltasReceived += 1
         guard owner.accepts(record.version, at: now) else { return false }
-        if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall)) { cluster.deliver(delivery) }
+        let pace = owner.policies.changesRate(of: record.user).map { PushPacing.Pace(rate: $0, now: now.instant) }
+        if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall), pace: pace) { cluster.deliver(delivery) }
         return true
     }
 

@@ -163,6 +163,7 @@ struct Machines: ~Copyable {
         owner.expireTombstones(at: now, into: &cluster.outbox)
         removal.ask(&owner, &cluster, at: now)
         cluster.outbox.writeInBulk { owner.writeRenewed(into: &$0) }
+        edge.pushDue(owner.policies, &cluster, at: now)
         edge.sweep(&cluster, at: now)
         expire(at: now)
         edge.retryMisrouted(&owner, &cluster, at: now)

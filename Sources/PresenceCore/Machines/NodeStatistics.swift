@@ -50,6 +50,16 @@ public struct NodeStatistics: Equatable, Sendable {
         public let fetched: UInt64
     }
 
+    /// The views of the users that sessions here follow.
+    public struct Views: Equatable, Sendable {
+        /// The users.
+        public let count: Int
+        /// Users whose newest record waits, because they change more often than `rate.changes`.
+        public let waiting: Int
+        /// Records that a newer one replaced while they waited.
+        public let replaced: UInt64
+    }
+
     /// The open decisions of the relationship chain, and the lists.
     public struct Chain: Equatable, Sendable {
         /// The durable lists of users owned here or kept for others: friends, requests, blocklists, groups, profiles and open decisions.
@@ -122,7 +132,7 @@ public struct NodeStatistics: Equatable, Sendable {
     /// Users whose blank records have expired, owned here or kept for others.
     public let usersRemoved: UInt64
     public let clocksRefused: UInt64
-    public let usersWatched: Int
+    public let views: Views
     public let slotsOwned: Int
     /// Slots that this node owns and that are acquiring.
     public let slotsAcquiring: Int
@@ -174,6 +184,12 @@ extension RelayTree {
     }
 }
 
+extension FanOut {
+    fileprivate var statistics: NodeStatistics.Views {
+        NodeStatistics.Views(count: count, waiting: pacing.waitingCount, replaced: pacing.replacedCount)
+    }
+}
+
 extension Machines {
     var condition: NodeStatistics.Condition {
         let check = cluster.clockCheck
@@ -190,7 +206,7 @@ extension Machines {
             repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
             webhooks: webhooks.statistics(counters, owner.webhookBacklog), condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
-            clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
+            clocksRefused: counters.clocksRefused, views: edge.fanOut.statistics, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
             replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,

@@ -42,7 +42,7 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_connections", "Open client connections.", Double(gateways.reduce(0) { $0 + $1.connections }))
         metrics.gauge("rollcall_users_online", "Users that this node owns and that are ONLINE.", Double(node.usersOnline))
         metrics.gauge("rollcall_users_owned", "Users that this node owns and keeps a record of.", Double(node.usersOwned))
-        metrics.gauge("rollcall_users_watched", "Users that a session on this node follows.", Double(node.usersWatched))
+        metrics.gauge("rollcall_users_watched", "Users that a session on this node follows.", Double(node.views.count))
         metrics.counter("rollcall_logins_total", "Sessions opened on this node.", node.logins)
         metrics.counter(
             "rollcall_logins_rate_limited_total", "Logins that this node refused with 7008, by the limit that was reached.",
@@ -147,6 +147,12 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream's buffer was full.",
             sum(\.gateway.recordsCoalesced))
+        metrics.counter(
+            "rollcall_pushes_paced_total", "Records replaced by newer ones while they waited because their user changes often.",
+            node.views.replaced)
+        metrics.gauge(
+            "rollcall_pushes_waiting", "Users whose newest record waits because they change more often than rate.changes.",
+            Double(node.views.waiting))
         metrics.counter(
             "rollcall_sessions_token_expired_total", "Sessions ended because their tokens had ended.", sum(\.gateway.expiredSessions))
         metrics.counter("rollcall_slow_readers_total", "Sessions ended because the client did not read.", sum(\.gateway.slowReaders))

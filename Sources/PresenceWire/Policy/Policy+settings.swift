@@ -190,6 +190,12 @@ extension Policy {
             "rate.setStatus", \.setStatusRate,
             "The limit of `setSelfStatus`, `publishEvent` and `setVisibility`, for each user and operation."),
         Setting(
+            "rate.changes", \.changesRate,
+            """
+            How often the changes of one user are pushed to a session. Changes beyond it are answered as well; the newest one is pushed after \
+            at most `seconds` / `calls`. OFFLINE, UNLOGINED and a visibility that hides the user are pushed at once.
+            """),
+        Setting(
             "rate.query", \.queryRate,
             "The limit of `getUserStatus` for other users and of `getSubscribedUserStatus`, for each user and operation."),
         Setting(

@@ -110,6 +110,11 @@ public struct Policy: Equatable, Sendable {
         var token = Duration.seconds(25)
     }
 
+    private struct StatusRates: Equatable {
+        var calls: Rate?
+        var pushes: Rate? = Rate(calls: 20, seconds: 5)
+    }
+
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
     /// See ``PlanScope``. Setting `plan.covers`.
@@ -173,8 +178,8 @@ public struct Policy: Equatable, Sendable {
     public var customStatusNeedsSession = false
     /// Whether OFFLINE clears a custom status without an end of its own (T11, Z5). Setting `customStatus.clearOnOffline`.
     public var offlineClearsCustomStatus = true
-    /// The limit of setSelfStatus (T13, Z6); nil for none. Setting `rate.setStatus`.
-    public var setStatusRate: Rate?
+    /// The limits of changes of a status.
+    private var statusRates = StatusRates()
     /// The limit of queries (T17); nil for none. Setting `rate.query`.
     public var queryRate: Rate? = Rate(calls: 20, seconds: 5)
     /// The limit of subscribe and unsubscribe calls (T22, T24); nil for none. Setting `rate.subscribe`.
@@ -213,8 +218,9 @@ public struct Policy: Equatable, Sendable {
     /// Makes the settings of a preset.
     ///
     /// A preset whose document is silent is as `rollcall`, but without limits of calls: clients of the last three documents call in
-    /// loops (R10, N5, Z9).
+    /// loops (R10, N5, Z9). No document limits how often changes are pushed.
     public init(_ preset: Preset) {
+        if preset != .rollcall { changesRate = nil }
         switch preset {
         case .rollcall: break
         case .tencent: setTencent()
@@ -262,6 +268,20 @@ public struct Policy: Equatable, Sendable {
 }
 
 extension Policy {
+    /// The limit of setSelfStatus (T13, Z6); nil for none. Setting `rate.setStatus`.
+    public var setStatusRate: Rate? {
+        get { statusRates.calls }
+        set { statusRates.calls = newValue }
+    }
+
+    /// How often the changes of one user are pushed to a session; nil for no limit. Setting `rate.changes`.
+    ///
+    /// Changes beyond it are answered all the same. The newest of them is pushed when one more push is allowed.
+    public var changesRate: Rate? {
+        get { statusRates.pushes }
+        set { statusRates.pushes = newValue }
+    }
+
     /// The time after which a user whose session was lost goes OFFLINE (T5). Setting `offlineGrace`, in seconds.
     public var offlineGrace: Duration {
         get { graces.offline }
