@@ -74,6 +74,49 @@ extension ConformanceTests {
             #expect(own["version"]?.text == version && seen["version"]?.text == version)
         }
 
+        @Test(
+            "A stream that resumes on any node after a change of the policy is told the records as they look now, with the same version",
+            arguments: 0..<3)
+        func shownAnewOnResume(node: Int) async throws {
+            let app = try await App("rollcall")
+            let ann = try await app.login("ann", node: 1, query: "platform=web")
+            let first = try await app.login("watcher", node: 0)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "watcher").code == 0)
+            let version = try await first.status(of: "ann") { $0.platforms == ["web"] }["version"]?.text
+            var position = try await position(of: first, "watcher", app)
+            first.close()
+            let changes = [
+                (#"{"device.exposePlatforms":false}"#, [], "ONLINE"), (#"{"self.reportStatus":"unknown"}"#, [], "UNKNOWN"),
+                (#"{"device.exposePlatforms":true}"#, ["web"], "UNKNOWN"),
+            ]
+            for (settings, platforms, own) in changes {
+                try await app.set(settings, node: 2)
+                let resumed = try await app.login("watcher", node: node, query: "platform=ios&lastEventID=\(position)")
+                let told = try await resumed.status(of: "ann") { $0.platforms == platforms }
+                #expect(told.general == "ONLINE" && told["version"]?.text == version)
+                try await resumed.status(of: "watcher") { $0.general == own }
+                position = try await self.position(of: resumed, "watcher", app)
+                resumed.close()
+            }
+            ann.close()
+        }
+
+        /// The position of a session after all that has been done before.
+        private func position(of session: Session, _ user: String, _ app: App) async throws -> String {
+            let written = try await app.call("setSelfStatus", #"{"customStatus":"before"}"#, as: user)
+            let time = try #require(written["userStatus"]["lastCustomStatusUpdateTime"]?.number)
+            var (position, number) = ("", 0)
+            try await app.cluster.until("the position of \(user) is later") {
+                number += 1
+                let text = "after \(number)"
+                #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: user).code == 0)
+                try await session.status(of: user) { $0.custom == text }
+                position = session.events.last { !$0.id.isEmpty }?.id ?? ""
+                return Int64(position) ?? 0 > time
+            }
+            return position
+        }
+
         @Test("Under a smaller quota the earliest subscriptions are inactive, and open devices are told, as when they come back")
         func smallerQuota() async throws {
             let app = try await App("zim")

@@ -60,6 +60,25 @@ import Testing
 
     private func onAll(_ timeout: Int64, _ grace: Int64) -> [[Int64]] { [[Int64]](repeating: [timeout, grace], count: 3) }
 
+    @Test("A stream that resumes from before a change of the policy is sent each record as it is shown now, and no other stream is")
+    mutating func shownAnewOnResume() {
+        cluster.login("ann", on: 2, platform: "web")
+        var bob = cluster.login("bob", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0)
+        for (round, policy) in [#""device.exposePlatforms":false"#, nil, #""self.reportStatus":"unknown""#].enumerated() {
+            cluster.advance(.seconds(1))
+            cluster.setStatus("bob", "\(round)", on: 1)
+            let position = cluster.clients[bob].lastEventID
+            #expect(position > cluster.record(of: "ann").version.milliseconds)
+            cluster.lose(bob)
+            if let policy { #expect(setPolicy("{\"settings\":{\(policy)}}", on: round) == .done) }
+            bob = cluster.login("bob", on: round, resumeFrom: position)
+            #expect(cluster.statuses(told: bob, of: "ann") == (policy == nil ? [] : ["ONLINE"]), "round \(round)")
+            if policy != nil { #expect(cluster.clients[bob].view["ann"]?["onlinePlatforms"]?.elements.count == 0) }
+        }
+        #expect(cluster.statuses(told: bob, of: "bob").last == "UNKNOWN")
+    }
+
     @Test("The times of the node apply to apps that set only other settings") mutating func nodeTimes() throws {
         var settings = CoreSettings()
         settings.heartbeatTimeout = .seconds(60)

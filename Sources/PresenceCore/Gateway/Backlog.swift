@@ -45,6 +45,11 @@ struct Backlog {
     /// Has the session wait for the first record of a user.
     mutating func expect(_ user: UserIndex, knowing knowledge: Knowledge) { expected[user] = knowledge }
 
+    /// Has the first records sent although the client knows them, because a new policy may show them in another way.
+    mutating func expectAgain() {
+        expected = expected.mapValues { if case .version = $0 { .version(.zero) } else { $0 } }
+    }
+
     /// Ends the wait for the first record of a user. Returns what the client knew.
     mutating func takeExpected(_ user: UserIndex) -> Knowledge { expected.removeValue(forKey: user) ?? .nothing }
 

@@ -92,7 +92,7 @@ public struct Gateway: ~Copyable {
         var attach = attach
         attach.openedAt = now.wall
         output.toNode.append(.open(attach))
-        follow([(user, .version(resume.floor))], by: index)
+        follow([(user, .version(knownUpTo(index)))], by: index)
         if let leavingReason {
             push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)
         }
@@ -171,7 +171,7 @@ public struct Gateway: ~Copyable {
         case .end(let session, let reason): if let session = sessions.index(of: session) { end(session, reason: reason) }
         case .renew(let session, let expiresAt):
             if let session = sessions.index(of: session) { tokenEnds.renew(session, expiresAt: expiresAt) }
-        case .policy(let app, let policy): onPolicy(policy, of: app)
+        case .policy(let app, let policy, let changedAt): onPolicy(policy, of: app, changedAt: changedAt)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
         case .position(let milliseconds): position = max(position, milliseconds)
@@ -321,7 +321,7 @@ public struct Gateway: ~Copyable {
     }
 
     private mutating func apply(_ list: ListUpdate, to session: SessionIndex) {
-        let (own, floor) = (sessions[session].user, sessions[session].resume.floor)
+        let (own, floor) = (sessions[session].user, knownUpTo(session))
         // A session without a list did not make the call that is answered.
         let isOfList = list.isWhole || !sessions[session].hasList
         let isAsker = list.originSession == .unknown || list.originSession == .session(sessions[session].id)
@@ -376,9 +376,9 @@ public struct Gateway: ~Copyable {
     /// A policy has changed. Sessions whose tokens end soon get the new grace.
     ///
     /// Sessions are sent the records that the policy shows in another way, and those that they may receive again.
-    private mutating func onPolicy(_ policy: Policy, of app: String?) {
+    private mutating func onPolicy(_ policy: Policy, of app: String?, changedAt: Milliseconds) {
         let old = policies.policy(of: app)
-        policies.set(policy, of: app)
+        policies.set(policy, of: app, changedAt: changedAt)
         guard let app else { return }
         if policy.tokenGrace != old.tokenGrace {
             for index in sessions.openIndices where watches.user(at: sessions[index].user).app == app {
@@ -393,6 +393,7 @@ public struct Gateway: ~Copyable {
                 return Delivery.isShownAnew(record, to: viewer, by: policy, after: old)
             }
             push(changed, to: index)
+            sessions[index].backlog.expectAgain()
         }
     }
 
@@ -451,6 +452,15 @@ public struct Gateway: ~Copyable {
     func openSessions(of user: UserIndex) -> [SessionIndex] { watches.sessions(of: user).filter { !sessions[$0].hasEnded } }
 
     // MARK: Positions
+
+    /// The version up to which the client of a session knows the records, as the policy shows them.
+    ///
+    /// A client that resumes from before a change of the policy is sent every record once.
+    private func knownUpTo(_ session: SessionIndex) -> Version {
+        let floor = sessions[session].resume.floor
+        let changedAt = policies.changedAt(for: watches.user(at: sessions[session].user))
+        return changedAt < floor.milliseconds ? floor : .zero
+    }
 
     /// The position that a session may resume from.
     ///

@@ -5,6 +5,8 @@ public struct GatewayPolicies: Sendable {
     /// By app; ``standard`` is the policy of the others.
     private var policies: [String: Policy] = [:]
     private var standard = Policy()
+    /// The times of the last changes, by app.
+    private var changes: [String: Milliseconds] = [:]
 
     init() {}
 
@@ -14,8 +16,15 @@ public struct GatewayPolicies: Sendable {
     /// The policy of an app; for nil, the policy of all other apps.
     func policy(of app: String?) -> Policy { app.flatMap { policies[$0] } ?? standard }
 
-    /// Replaces the policy of an app; for nil, the policy of all other apps.
-    mutating func set(_ policy: Policy, of app: String?) { if let app { policies[app] = policy } else { standard = policy } }
+    /// The time at which the policy of a user's app was changed last; 0 for never.
+    func changedAt(for user: UserID) -> Milliseconds { changes.isEmpty ? 0 : changes[String(user.app)] ?? 0 }
+
+    /// Replaces the policy of an app, which was changed at `time`; for nil, the policy of all other apps.
+    mutating func set(_ policy: Policy, of app: String?, changedAt time: Milliseconds) {
+        guard let app else { return standard = policy }
+        policies[app] = policy
+        changes[app] = time
+    }
 }
 
 /// The times of kicks, since when earlier tokens of the users are void.

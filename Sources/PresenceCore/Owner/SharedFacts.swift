@@ -11,7 +11,13 @@ struct SharedFacts {
     func messagesAtStart(_ owner: borrowing Owner) -> [NodeMessage] {
         [.policy(app: nil, owner.policies.standard)]
             + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
-            + owner.policies.apps.map { app in NodeMessage.policy(app: app, owner.policies.policy(of: .policyUser(of: app))) }
+            + owner.policies.apps.map { Self.message(of: $0, owner) }
+    }
+
+    /// The message to the gateways about the policy of an app.
+    private static func message(of app: String, _ owner: borrowing Owner) -> NodeMessage {
+        let user = UserID.policyUser(of: app)
+        return .policy(app: app, owner.policies.policy(of: user), changedAt: owner.policies.changedAt(for: user))
     }
 
     // MARK: Operations
@@ -86,7 +92,7 @@ struct SharedFacts {
         guard owner.policies.merge(entry, of: app) else { return }
         cluster.outbox.rows.append(Row(policy: entry, of: app))
         owner.policyChanged(of: app, from: old, at: now, into: &cluster.outbox)
-        cluster.sendToGateways(.policy(app: app, owner.policies.policy(of: .policyUser(of: app))))
+        cluster.sendToGateways(Self.message(of: app, owner))
     }
 
     /// Has the gateways with sessions of the user end them.

@@ -28,8 +28,10 @@ public enum NodeMessage: Equatable, Sendable {
     case kicked(UserID, before: Milliseconds, reason: String)
     /// The kicks of these users have expired.
     case expireKicks([UserID])
-    /// The policy of an app; for nil, the policy of all other apps. Indirect, because it would double the size of every message.
-    indirect case policy(app: String?, Policy)
+    /// The policy of an app and the time of its last change; for nil, the policy of all other apps.
+    ///
+    /// Indirect, because it would double the size of every message.
+    indirect case policy(app: String?, Policy, changedAt: Milliseconds = 0)
     /// The records of this node are complete up to this time.
     case position(Milliseconds)
 }
