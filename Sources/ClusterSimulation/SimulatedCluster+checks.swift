@@ -183,11 +183,13 @@ extension SimulatedCluster {
         )
     }
 
-    /// The members that a change of the policy shows or hides. A client that was away then is sent them with the next change of a record.
+    /// The members that a change of the policy shows or hides, unless the client certainly knows them.
+    ///
+    /// A node that learns late of a policy that was taken back does not know that a client was shown it elsewhere.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
-        let isOwn = clients[client].user == user
-        return (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : [])
-            + (isOwn && truth.policy.hasHiddenOwnStatus ? ["statusType", "lastUpdateTime"] : [])
+        let isOwn = clients[client].user == user && truth.policy.hasHiddenOwnStatus
+        let members = (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : []) + (isOwn ? ["statusType", "lastUpdateTime"] : [])
+        return options.hasClientFaultsAlone ? [] : members
     }
 
     /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it. All

@@ -253,6 +253,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
     var asksKnownMembers: Bool { isSplit || isRejoining }
 
+    /// Whether nothing but clients fails. Then each node follows a policy before the next one is set.
+    var hasClientFaultsAlone: Bool { kind == .random && faults.isSubset(of: [.clients]) }
+
     /// The setting `rate.changes` as JSON.
     var changesRate: String {
         settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
