@@ -45,7 +45,10 @@ extension SimulatedCluster {
         let expected = truth.subscriptions[user]
         guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
-        guard !truth.chain.mayBeFriend(target, of: user, since: changedAt - .milliseconds(2_000)) else { return }
+        // A stream that resumes shows users who were friends at its position once more.
+        let resumedFrom: Nanoseconds = clients[client].lastEventID.map { .milliseconds(Int($0 - Self.epoch)) } ?? changedAt
+        let since = min(changedAt, resumedFrom) - .milliseconds(2_000)
+        guard !truth.chain.mayBeFriend(target, of: user, since: since) else { return }
         if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
             violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }

@@ -50,6 +50,28 @@ extension ConformanceTests {
             for session in [ben, later] { try await session.status(of: "ann") { $0.general == "UNLOGINED" } }
         }
 
+        @Test("T28 A stream that resumes is sent once how a friend looks who has left meanwhile, as a stream that stayed was")
+        func leftWhileAway() async throws {
+            let app = try await App("tencent")
+            _ = try await app.login("ann", node: 0, query: "platform=ios&customStatus=here")
+            try await add(["ann"], by: "ben", in: app)
+            try await hide("ann", "friends", in: app)
+            let stayed = try await app.login("ben", node: 1)
+            var away: Session? = try await app.login("ben", node: 2, query: "platform=web")
+            for session in [stayed, away] { try await session?.status(of: "ann") { $0.custom == "here" } }
+            let position = try #require(away?.events.last { !$0.id.isEmpty }?.id)
+            away = nil
+            let left = try await app.call("deleteFriends", users(["ben"], #","delType":2"#), as: "ann", node: 1)
+            #expect(left["resultList"].elements.first?["resultCode"]?.number == 0)
+            let view = try await stayed.status(of: "ann") { $0.general == "OFFLINE" }
+            let resumed = try await app.login("ben", node: 0, query: "platform=web&lastEventID=\(position)")
+            #expect(try await resumed.status(of: "ann") { $0.general == "OFFLINE" } == view)
+            try await hide("ann", "everyone", in: app)
+            try await app.setStatus("not for ben", of: "ann", node: 1)
+            try await fence("ben", resumed, "later", in: app, node: 2)
+            #expect(resumed.statuses(of: "ann").map(\.general) == ["OFFLINE"])
+        }
+
         @Test("T28 Whichever call makes a friend, both users receive the other's status", arguments: ["approval", "mutual", "force"])
         func everyCall(_ way: String) async throws {
             let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)

@@ -192,3 +192,27 @@ story("I was away for a week, and my phone, my watch and my laptop each have ano
   // Bob was removed on one side only, and Eve on both.
   assert.deepEqual([await s.friends("bob"), await s.friends("eve"), await s.friends("hal")], [["ann"], [], ["ann"]]);
 });
+
+// Ann hides from all but her friends.
+for (const [name, isCut] of [["My phone was in a tunnel while Ann left me, and it shows her online for good", true], ["Ann left me while I looked, and my phone shows her online for good", false]]) {
+  story(name, async (s) => {
+    await s.befriend("bob", "ann");
+    await s.ok("ann", "setVisibility", { visibility: "friends" });
+    await s.stream("ann", { node: 1, query: { customStatus: "with Bob" } });
+    let isAway = false;
+    const network = await Network.to(s.node(0).client, () => (isAway ? { refuse: true } : {}));
+    s.atEnd(() => network.close());
+    const bob = await s.client("bob", { addresses: [network.url], keepRelationships: true });
+    await until("Bob sees Ann", () => bob.statusOf("ann")?.customStatus === "with Bob");
+    if (isCut) {
+      isAway = true;
+      network.cut();
+    }
+    assert.equal((await s.ok("ann", "deleteFriends", { userIDs: ["bob"], delType: 2 })).resultList[0].resultCode, 0);
+    isAway = false;
+    await until("Bob knows that she has left", () => bob.state === "online" && bob.relationships.friends.length === 0);
+    await s.settled(["bob", bob]);
+    assert.equal((await s.status("bob", "ann")).statusType, "OFFLINE");
+    assert.deepEqual([bob.statusOf("ann").statusType, bob.statusOf("ann").customStatus], ["OFFLINE", ""]);
+  });
+}

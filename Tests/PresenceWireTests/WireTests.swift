@@ -53,6 +53,7 @@ import Testing
             true, true, true, .session(session), .max
         )
         (listUpdate.profiles, listUpdate.removedProfiles) = ([UserID(app: "default", id: "bob")], [ann])
+        listUpdate.formerFriends = [ListUpdate.Followed(friend: UserID(app: "default", id: "bob"), since: 7)]
         return listUpdate
     }
 

@@ -19,6 +19,8 @@ struct Backlog {
     private var answered: [(user: UserIndex, knowledge: Knowledge)] = []
     /// Users whose records are pushed together, at the end of the turn or when the stream has room again; sorted.
     private var pending: [UserIndex] = []
+    /// Followed users whom the session ceases to follow once it was sent their records; sorted. Each is expected or pending.
+    private var leaving: [UserIndex] = []
     /// Users whose profile version the session has still to be told, sorted: their first record has not come, or the queue is full.
     private(set) var profiles: [UserIndex] = []
 
@@ -30,6 +32,7 @@ struct Backlog {
         expected[user] = nil
         answered.removeAll { $0.user == user }
         pending.removeAll { $0 == user }
+        stay(user)
     }
 
     // MARK: First records
@@ -96,6 +99,27 @@ struct Backlog {
         return pending
     }
 
+    // MARK: Last records
+
+    /// Whether the session ceases to follow users once it was sent their records.
+    var isLeavingUsers: Bool { !leaving.isEmpty }
+
+    /// Whether the session ceases to follow a user once it was sent the record.
+    func isLeaving(_ user: UserIndex) -> Bool { leaving.containsSorted(user) }
+
+    /// Has the session cease to follow a user once it was sent the record.
+    mutating func leave(_ user: UserIndex) { if !isLeaving(user) { leaving.insert(user, at: leaving.insertionIndex(of: user)) } }
+
+    /// Has the session follow a user whom it was about to leave.
+    mutating func stay(_ user: UserIndex) { if !leaving.isEmpty { leaving.removeAll { $0 == user } } }
+
+    /// Returns the users whom the session ceases to follow now, because it was sent their records.
+    mutating func takeLeft() -> [UserIndex] {
+        let left = leaving.filter { expected[$0] == nil && !pending.containsSorted($0) }
+        leaving.removeAll { left.containsSorted($0) }
+        return left
+    }
+
     // MARK: Profiles
 
     /// Has the version of a user's profile wait.
@@ -130,6 +154,7 @@ struct Backlog {
             precondition(isFollowed, "the profile of user \(user) is pending, and is not followed")
         }
         for user in pending { precondition(targets.containsSorted(user), "user \(user) is pending, and is not followed") }
+        for user in leaving { precondition(targets.containsSorted(user), "user \(user) is left, and is not followed") }
         // The order does not matter: each is only looked up.
         for user in expected.keys { precondition(targets.containsSorted(user), "user \(user) is expected, and is not followed") }
         for (user, _) in answered { precondition(targets.containsSorted(user), "user \(user) is answered, and is not followed") }

@@ -274,6 +274,7 @@ public struct Gateway: ~Copyable {
             let knowledge = sessions[session].backlog.takeExpected(user)
             if isDue(record, of: user, knowing: knowledge, to: session) { gather([user], for: session) }
             completeSync(session)
+            LastViews(session: session).end(in: &self)
             sessions[session].releasePosition()
         }
         for session in watches.profiles.watchers(of: user) where !sessions[session].isBlocked {
@@ -339,11 +340,12 @@ public struct Gateway: ~Copyable {
             let kept = added.map(\.user).sorted()
             removed = watches.targets(of: session).filter { !kept.containsSorted($0) }
         }
-        removed.removeAll { $0 == own }
+        removed.removeAll { $0 == own || sessions[session].backlog.isLeaving($0) }
         for user in removed { unfollow(user, by: session) }
         let answered = isOfList ? [] : added.filter { $0.knowledge != .nothing }
         if !answered.isEmpty { sessions[session].backlog.setAnswered(answered.filter { !watches.follows($0.user, session) }) }
         follow(added, by: session)
+        LastViews(session: session).show(list, without: removed, in: &self)
         applyProfiles(of: list, to: session)
         if !sessions[session].isSynced { for followed in list.added { sessions[session].addType(followed.subscribeType) } }
         if list.isNews, !list.isWhole, list.originSession != .session(sessions[session].id), sessions[session].hasList {
@@ -403,7 +405,10 @@ public struct Gateway: ~Copyable {
         var subscribed: [UserID] = []
         var due: [UserIndex] = []
         for (user, knowledge) in added {
-            guard case .followed(let isFirst) = watches.follow(user, by: session) else { continue }
+            guard case .followed(let isFirst) = watches.follow(user, by: session) else {
+                if sessions[session].backlog.isLeaving(user) { sessions[session].backlog.stay(user) }
+                continue
+            }
             if isFirst { subscribed.append(watches.user(at: user)) }
             if let record = watches.record(of: user) {
                 if isDue(record, of: user, knowing: knowledge, to: session) { due.append(user) }
@@ -427,7 +432,7 @@ public struct Gateway: ~Copyable {
             policy: policies.policy(of: record.user))
     }
 
-    private mutating func unfollow(_ user: UserIndex, by session: SessionIndex) {
+    mutating func unfollow(_ user: UserIndex, by session: SessionIndex) {
         guard watches.unfollow(user, by: session) else { return }
         sessions[session].backlog.drop(user)
         sessions[session].releasePosition()
@@ -515,7 +520,7 @@ public struct Gateway: ~Copyable {
     }
 
     /// Has the records of users pushed at the end of the turn, many in an event.
-    private mutating func gather(_ users: [UserIndex], for session: SessionIndex) {
+    mutating func gather(_ users: [UserIndex], for session: SessionIndex) {
         guard !users.isEmpty else { return }
         if !sessions[session].backlog.hasPending { sessions.gather(session) }
         hold(session)
@@ -525,6 +530,7 @@ public struct Gateway: ~Copyable {
     private mutating func pushPending(_ session: SessionIndex) {
         let pending = sessions[session].backlog.takePending()
         push(pending, to: session)
+        LastViews(session: session).end(in: &self)
     }
 
     private mutating func postpone(_ user: UserIndex, for session: SessionIndex) {

@@ -21,9 +21,7 @@ extension Owner {
             listUpdate.removed = droppedTargets(ended + formerFriends.filter { subscriptions.entry(for: $0) == nil }, by: user)
         }
         ProfileFollows(user: user).add(to: &listUpdate, of: self)
-        guard users[user].list(.friend).liveCount > 0, FriendFollows(user: user).areTold(by: self) else { return listUpdate }
-        listUpdate.added += FriendFollows(user: user).followed(by: self)
-        listUpdate.profiles.removeAll { subscriptions.entry(for: $0) == nil }
+        FriendFollows(user: user).add(to: &listUpdate, of: self)
         return listUpdate
     }
 

@@ -15,11 +15,26 @@ extension ListUpdate {
     /// Writes the users whose profiles the sessions follow by their IDs, because all are of one app.
     func writeProfiles(into wire: inout WireWriter) {
         for users in [profiles, removedProfiles] { wire.list(users) { $0.text(String($1.id)) } }
+        Self.write(formerFriends, into: &wire)
     }
 
     mutating func readProfiles(from wire: inout WireReader) throws(DecodeError) {
         profiles = try users(from: &wire)
         removedProfiles = try users(from: &wire)
+        formerFriends = try friends(from: &wire)
+    }
+
+    private static func write(_ friends: [Followed], into wire: inout WireWriter) {
+        wire.list(friends) { writer, friend in
+            writer.text(String(friend.target.id))
+            writer.signed(friend.since)
+        }
+    }
+
+    private func friends(from wire: inout WireReader) throws(DecodeError) -> [Followed] {
+        try wire.list { reader throws(DecodeError) in
+            Followed(friend: try UserID(from: &reader, besides: user), since: try reader.signed())
+        }
     }
 
     private func users(from wire: inout WireReader) throws(DecodeError) -> [UserID] {
@@ -36,10 +51,7 @@ extension ListUpdate {
             writer.tag(followed.subscribeType)
             writer.optional(followed.expiresAt) { $0.signed($1) }
         }
-        wire.list(Array(friends)) { writer, friend in
-            writer.text(String(friend.target.id))
-            writer.signed(friend.since)
-        }
+        Self.write(Array(friends), into: &wire)
     }
 
     mutating func readAdded(from wire: inout WireReader) throws(DecodeError) {
@@ -49,9 +61,7 @@ extension ListUpdate {
                 expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
         }
         guard !added.contains(where: \.isFriend) else { throw .unknownTag(0) }
-        added += try wire.list { reader throws(DecodeError) in
-            Followed(friend: try UserID(from: &reader, besides: user), since: try reader.signed())
-        }
+        added += try friends(from: &wire)
     }
 }
 

@@ -390,6 +390,10 @@ public struct ListUpdate: Hashable, Sendable {
     public var profiles: [UserID] = []
     /// The users whose profiles the sessions do not follow any more, neither as friends nor by a subscription.
     public var removedProfiles: [UserID] = []
+    /// The users who are not friends any more and whom the sessions do not follow any more, each with the time at which that became known.
+    ///
+    /// A session that was not shown all that it followed before is shown their statuses once more, as the user may see them now.
+    public var formerFriends: [Followed] = []
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

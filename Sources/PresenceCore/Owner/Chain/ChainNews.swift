@@ -136,7 +136,7 @@ extension ChainNews {
         guard !owner.users[user].sessions.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
-        follow(user, in: &update, by: owner)
+        follow(user, in: &update, by: owner, at: now)
         outbox.listUpdatesWhenStored += owner.users[user].sessionPeers.map { ($0, update) }
         owner.users.modify(user) { $0.unpublishedCount += 1 }
     }
@@ -144,7 +144,7 @@ extension ChainNews {
 
 extension ChainNews {
     /// Has the sessions follow new friends, and no longer former ones.
-    private func follow(_ user: Owner.Index, in update: inout ListUpdate, by owner: borrowing Owner) {
+    private func follow(_ user: Owner.Index, in update: inout ListUpdate, by owner: borrowing Owner, at now: Now) {
         let (added, deleted) = (users(with: .friendsAdded), users(with: .friendsDeleted))
         update.profiles = added
         update.removedProfiles = ProfileFollows(user: user).unfollowed(deleted, by: owner)
@@ -155,6 +155,7 @@ extension ChainNews {
             ListUpdate.Followed(friend: $0, since: update.version.milliseconds)
         }
         update.removed = deleted.filter { subscriptions.entry(for: $0) == nil }
+        update.formerFriends = update.removed.map { ListUpdate.Followed(friend: $0, since: now.wall) }
     }
 }
 

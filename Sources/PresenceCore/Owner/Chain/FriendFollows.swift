@@ -19,8 +19,33 @@ struct FriendFollows {
     /// Whether `target` is a friend, and the user is sent the status.
     func isTold(_ target: UserID, by owner: borrowing Owner) -> Bool { areTold(by: owner) && owner.users[user].isFriend(target) }
 
-    /// The friends without a subscription, for the gateways; sorted.
-    func followed(by owner: borrowing Owner) -> [ListUpdate.Followed] {
+    /// Adds the friends, and the users who are not friends any more, to a whole list for the gateways.
+    func add(to list: inout ListUpdate, of owner: borrowing Owner) {
+        addFormer(to: &list, of: owner)
+        guard owner.users[user].list(.friend).liveCount > 0, areTold(by: owner) else { return }
+        list.added += followed(by: owner)
+        let subscriptions = owner.subscriptions(of: user)
+        list.profiles.removeAll { subscriptions.entry(for: $0) == nil }
+    }
+
+    /// Adds the users who are not friends any more, and whose statuses the sessions do not follow any more.
+    ///
+    /// The time is that of a new friend (``followed(by:)``). A client that resumes from an earlier position may hold the view of a friend.
+    private func addFormer(to list: inout ListUpdate, of owner: borrowing Owner) {
+        let friends = owner.users[user].list(.friend)
+        guard friends.tombstonesCount > 0 else { return }
+        let (areTold, subscriptions) = (areTold(by: owner), owner.subscriptions(of: user))
+        list.formerFriends = friends.removals.compactMap { key, version in
+            let friend = UserID(key, besides: list.user)
+            guard key != Row.lateMark, subscriptions.entry(for: friend) == nil else { return nil }
+            // Without `friends.autoNotify` the sessions followed friends by subscriptions alone.
+            guard areTold || !subscriptions.tombstones(of: [friend]).isEmpty else { return nil }
+            return ListUpdate.Followed(friend: friend, since: max(friends.learnedAt, version.milliseconds + Self.publicationTime))
+        }
+    }
+
+    /// The friends without a subscription; sorted.
+    private func followed(by owner: borrowing Owner) -> [ListUpdate.Followed] {
         let (id, friends) = (owner.users.user(at: user), owner.users[user].list(.friend))
         let allowedAt = owner.policies.changedAt(for: id)
         let since = max(allowedAt, friends.learnedAt)
@@ -32,11 +57,11 @@ struct FriendFollows {
         }
     }
 
-    /// The time at which a new friend is written, if that is long after the decision; nil if it is not.
+    /// The time at which a new friend, or the end of a friendship, is written, if that is long after the decision; nil if it is not.
     ///
     /// The row has the version of the decision, which may have waited for the owner of the other user. Clients have passed it since.
     static func lateness(of row: Row, by owner: borrowing Owner, at now: Now) -> Milliseconds? {
-        guard row.kind == .friend, row.value != nil, case let time = owner.knownSince(at: now) else { return nil }
+        guard row.kind == .friend, !row.isUnseen, case let time = owner.knownSince(at: now) else { return nil }
         return time > row.version.milliseconds + publicationTime / 2 ? time : nil
     }
 

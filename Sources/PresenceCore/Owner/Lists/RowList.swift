@@ -95,6 +95,11 @@ struct RowList {
         (0..<rows.count).compactMap { rows.isRemoved(at: $0) ? nil : (rows.key(at: $0), rows.version(at: $0)) }
     }
 
+    /// The keys and the versions of the tombstones that clients see, by key.
+    var removals: [(key: String, version: Version)] {
+        (0..<rows.count).compactMap { rows.isRemoved(at: $0) && !rows.isUnseen(at: $0) ? (rows.key(at: $0), rows.version(at: $0)) : nil }
+    }
+
     /// One page of the rows that are not tombstones, by key.
     ///
     /// - Parameters:
