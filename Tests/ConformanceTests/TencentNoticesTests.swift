@@ -53,6 +53,30 @@ extension ConformanceTests {
             #expect(Self.chained(ben.events).last?.json["fromSeq"]?.text == before[0])
         }
 
+        @Test("P39 While many add a user at all nodes at once, the events name each of them, and no sequence is left out")
+        func burst() async throws {
+            let app = try await App("tencent", #"{"rate.chain":false,"friends.max":200}"#)
+            let sessions = [try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web")]
+            let names = many(0..<90)
+            try await withThrowingTaskGroup(of: Int64?.self) { group in
+                for (number, name) in names.enumerated() {
+                    group.addTask {
+                        try await app.call("addFriend", #"{"userID":"ann"}"#, as: name, node: number % 3).json["resultCode"]?.number
+                    }
+                }
+                for try await code in group { #expect(code == 0) }
+            }
+            let newest = try await sequences(of: "ann", in: app, node: 2)[0]
+            for session in sessions {
+                try await session.until("the newest friend") { $0.contains { $0.json["seq"]?.text == newest } }
+                let events = Self.chained(session.events)
+                let added = events.filter { $0.name == "onFriendListAdded" }
+                #expect(added.flatMap { $0.json["friendList"]?.elements ?? [] }.compactMap { $0["userID"]?.text }.sorted() == names)
+                let before = [events.first?.json["friendSeq"]?.text] + added.map { $0.json["seq"]?.text }
+                #expect(added.map { $0.json["fromSeq"]?.text } == before.dropLast())
+            }
+        }
+
         @Test("P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other")
         func blocking() async throws {
             let app = try await App("tencent")

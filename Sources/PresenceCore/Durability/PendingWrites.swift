@@ -94,6 +94,15 @@ struct PendingWrites {
         return complete(index)
     }
 
+    /// Removes and returns the acknowledgements of a write. They wait for this node's disk alone.
+    ///
+    /// An acknowledgement that waited for the replicas of this node's own users would come after those of later rows.
+    mutating func takeAcknowledgements(of ticket: UInt64) -> [(peer: PeerIndex, ticket: UInt64)] {
+        guard let index = index(of: ticket) else { return [] }
+        defer { writes[index].acknowledgements = [] }
+        return writes[index].acknowledgements
+    }
+
     /// Records that a replica has the rows of `ticket` on disk, or that a node has sent a barrier acknowledgement.
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
         guard let index = index(of: tickets[ticket] ?? ticket) else { return nil }
@@ -149,6 +158,7 @@ struct PendingWrites {
     }
 
     private mutating func end(_ index: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
+        takeEarlierNotices(index)
         let write = writes[index]
         writes[index].answers = []
         writes[index].listUpdates = []
@@ -159,6 +169,24 @@ struct PendingWrites {
         if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
         while let first = writes.first, first.isOver { writes.removeFirst() }
         return write.isAwaited ? outcome(write) : nil
+    }
+
+    /// Moves the notices of earlier writes about the same users to a write that ends. Without that a client would miss the earlier ones.
+    ///
+    /// The earlier rows of these users are on the same disks by now: links and disks keep their order. Their write waits for something
+    /// else, such as a barrier or the rows of other users.
+    private mutating func takeEarlierNotices(_ index: Int) {
+        let users = Set(writes[index].listUpdates.lazy.filter { !$0.listUpdate.notices.isEmpty }.map(\.listUpdate.user))
+        guard !users.isEmpty else { return }
+        var earlier: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
+        for position in 0..<index where !writes[position].listUpdates.isEmpty {
+            let isEarlier = { (update: (peer: PeerIndex, listUpdate: ListUpdate)) in
+                !update.listUpdate.notices.isEmpty && users.contains(update.listUpdate.user)
+            }
+            earlier += writes[position].listUpdates.filter(isEarlier)
+            writes[position].listUpdates.removeAll(where: isEarlier)
+        }
+        if !earlier.isEmpty { writes[index].listUpdates = earlier + writes[index].listUpdates }
     }
 
     /// The index of a ticket, found by binary search: tickets increase.

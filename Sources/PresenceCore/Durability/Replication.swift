@@ -142,6 +142,11 @@ struct Replication {
         lease.stored(ticket, isDurable: isDurable)
     }
 
+    /// Sends the acknowledgements of the rows in a write, because this node's disk has them.
+    mutating func acknowledge(_ ticket: UInt64, _ outbox: inout Outbox) {
+        for (peer, ticket) in writes.takeAcknowledgements(of: ticket) { outbox.send(.replicated(ticket: ticket), to: peer) }
+    }
+
     /// Completes the write of a ticket. Returns what to send.
     mutating func complete(_ ticket: UInt64, isDurable: Bool) -> PendingWrites.Outcome? { writes.stored(ticket, isDurable: isDurable) }
 

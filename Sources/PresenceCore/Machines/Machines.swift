@@ -75,6 +75,7 @@ struct Machines: ~Copyable {
     mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
         SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
+        if isDurable { replication.acknowledge(ticket, &cluster.outbox) }
         if let outcome = replication.complete(ticket, isDurable: isDurable) { carryOut(outcome, at: now) }
     }
 

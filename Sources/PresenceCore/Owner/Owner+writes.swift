@@ -15,7 +15,6 @@ extension Owner {
                 }
                 cluster.send(.answer(id: id, answer), to: peer)
             }
-            for (peer, ticket) in write.acknowledgements { cluster.send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
             for (peer, listUpdate) in releaseListUpdates(write.listUpdates) {
                 cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer)
