@@ -254,3 +254,25 @@ story("Our server was slow for half a second, and a crawler passed our limit of 
   const passed = (await calls).filter(({ status }) => status === 200).length;
   assert.ok(passed <= 24, `${passed} of 60 calls passed; the limit is 20 in 5 s`);
 }, { cluster: {} });
+
+story("I blocked him when the server died, and my phone has shown an empty blocklist ever since", async (s) => {
+  await s.policy({ "rate.chain": false });
+  for (let round = 0; round < 6; round += 1) {
+    const victim = round % 3;
+    const ann = await s.userOwnedBy(victim, `ann-${round}`);
+    const phone = await s.client(ann, { node: victim + 1, keepRelationships: true });
+    await s.befriend(ann, "ben", "carl");
+    await until("the phone has its lists", () => phone.relationships.friends.length === 2);
+    const block = insist("the block", () => phone.addBlackList(["ben"]));
+    const others = [phone.deleteFriends(["carl"], 2), phone.setVisibility({ visibility: "friends" }), phone.addFriend("eve")]
+      .map((call) => call.catch(() => null));
+    await s.cluster.kill(s.nodes[victim]);
+    await Promise.all([block, ...others]);
+    await s.cluster.restart(s.nodes[victim]);
+    await until("the node owns her again", async () => (await s.owner(ann)) === victim, 30);
+    assert.deepEqual((await s.ok(ann, "getBlackList", {}, { node: victim })).userIDs, ["ben"]);
+    await until(() => `death ${round}: the phone shows the block: ${JSON.stringify([phone.state, phone.relationships])}`,
+      () => phone.relationships.blocked[0] === "ben", 10);
+    await phone.close();
+  }
+}, { cluster: {}, seconds: 120 });
