@@ -195,7 +195,8 @@ import Testing
         cluster.setStatus(ann, "busy", on: 1)
         cluster.advance(.seconds(200))
         cluster.webhooks.mode = .accepts
-        cluster.call(.setAppPolicy(Array(#"{"settings":{"webhook.url":"https://new.example/x"}}"#.utf8)), by: "admin", on: 1)
+        let policy = #"{"settings":{"webhook.url":"https://new.example/x","webhook.secret":"0123456789abcdef"}}"#
+        cluster.call(.setAppPolicy(Array(policy.utf8)), by: "admin", on: 1)
         cluster.advance(.seconds(1))
         #expect(cluster.webhooks.actions(of: ann) == ["CustomStatus"])
         #expect(cluster.webhooks.attempts.last?.delivery.url == "https://new.example/x")
