@@ -40,6 +40,8 @@ struct HTTP1Head {
     var authorization = 0..<0
     var lastEventID = 0..<0
     /// nil without the field.
+    var idempotencyKey: Range<Int>?
+    /// nil without the field.
     var origin: Range<Int>?
     /// The length of the body; 0 when ``isChunked``.
     var contentLength = 0
@@ -176,6 +178,9 @@ struct HTTP1HeadParser {
         case 13 where nameBytes.equalsIgnoringCase("last-event-id"):
             guard !hasLastEventID else { throw HTTP1Refusal(400, "there must be at most one Last-Event-ID field") }
             (head.lastEventID, hasLastEventID) = (value, true)
+        case 15 where nameBytes.equalsIgnoringCase("idempotency-key"):
+            guard head.idempotencyKey == nil else { throw HTTP1Refusal(400, "there must be at most one Idempotency-Key field") }
+            head.idempotencyKey = value
         case 14 where nameBytes.equalsIgnoringCase("content-length"): try parseContentLength(valueBytes)
         case 17 where nameBytes.equalsIgnoringCase("transfer-encoding"): try parseTransferCoding(valueBytes)
         default: break

@@ -305,7 +305,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             let request = HTTPRequest(
                 stream: stream, method: head.method, target: head.isPathLeftOut ? path : bytes.part(head.target),
                 authorization: bytes.part(head.authorization), lastEventID: bytes.part(head.lastEventID),
-                body: body.bindMemory(to: UInt8.self), origin: form.origin.public, refusedStatus: nil)
+                idempotencyKey: head.idempotencyKey.map { bytes.part($0) }, body: body.bindMemory(to: UInt8.self),
+                origin: form.origin.public, refusedStatus: nil)
             server.delegate?.requestReceived(request, on: self)
         }
     }
@@ -322,7 +323,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         form.isKeptAlive = false
         let empty = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
         let request = HTTPRequest(
-            stream: stream, method: .other, target: empty, authorization: empty, lastEventID: empty, body: empty,
+            stream: stream, method: .other, target: empty, authorization: empty, lastEventID: empty, idempotencyKey: nil, body: empty,
             origin: form.origin.public, refusedStatus: refusal.status, refusedReason: refusal.reason)
         server.delegate?.requestReceived(request, on: self)
     }

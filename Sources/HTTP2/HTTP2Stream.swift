@@ -82,10 +82,18 @@ struct HTTP2Stream {
         var origin = OriginTable.Number.absent
     }
 
-    /// A header field's value as offsets into ``HTTP2Stream/head``.
+    /// A header field's value as offsets into ``HTTP2Stream/head``, which is shorter than 64 KiB (``HTTPLimits/headerBytesMax``).
     struct Field {
-        var start: UInt32 = 0
-        var end: UInt32 = 0
+        var start: UInt16 = 0
+        var end: UInt16 = 0
+    }
+
+    /// The values of the header fields that the application reads; each is empty without its field.
+    private struct HeadFields {
+        var target = Field()
+        var authorization = Field()
+        var lastEventID = Field()
+        var idempotencyKey = Field()
     }
 
     // A push reads and writes the fields up to ``answer``. They stand together and take 64 bytes: one or two lines of the cache.
@@ -122,9 +130,7 @@ struct HTTP2Stream {
     private var startedAt = NIODeadline.distantPast
     /// The values of the header fields that the application reads, one after the other.
     private var head: [UInt8] = []
-    private var target = Field()
-    private var authorization = Field()
-    private var lastEventID = Field()
+    private var fields = HeadFields()
     private(set) var body: [UInt8] = []
 
     // MARK: Transitions
@@ -142,9 +148,7 @@ struct HTTP2Stream {
         excess = .none
         sender = Sender()
         isRequestComplete = false
-        target = Field()
-        authorization = Field()
-        lastEventID = Field()
+        fields = HeadFields()
     }
 
     /// Records that the application gets the request. Returns false when it has it already, or will not get it.
@@ -338,7 +342,7 @@ struct HTTP2Stream {
         guard !hasTooLargeHead else { return 0 }
         let keptBytes = head.count
         switch name.count {
-        case 5 where name.equals(":path"): target = target.end == 0 ? keep(value) : target
+        case 5 where name.equals(":path"): if fields.target.end == 0 { fields.target = keep(value) }
         case 7 where name.equals(":method"):
             sender.method =
                 value.equals("POST")
@@ -346,8 +350,10 @@ struct HTTP2Stream {
         case 6 where name.equals("origin"):
             if sender.origin == .absent { sender.origin = origins.number(of: value) }
             return 0
-        case 13 where name.equals("authorization"): authorization = authorization.end == 0 ? keep(value) : authorization
-        case 13 where name.equals("last-event-id"): lastEventID = lastEventID.end == 0 ? keep(value) : lastEventID
+        case 13 where name.equals("authorization"): if fields.authorization.end == 0 { fields.authorization = keep(value) }
+        case 13 where name.equals("last-event-id"): if fields.lastEventID.end == 0 { fields.lastEventID = keep(value) }
+        // The path stands before it, so an empty value does not end at 0 either.
+        case 15 where name.equals("idempotency-key"): if fields.idempotencyKey.end == 0 { fields.idempotencyKey = keep(value) }
         default: return 0
         }
         return head.count - keptBytes
@@ -356,7 +362,7 @@ struct HTTP2Stream {
     private mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
         let start = head.count
         head.append(contentsOf: value)
-        return Field(start: UInt32(start), end: UInt32(head.count))
+        return Field(start: UInt16(clamping: start), end: UInt16(clamping: head.count))
     }
 
     /// Appends a part of the request's body.
@@ -374,8 +380,10 @@ struct HTTP2Stream {
         _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
     ) -> HTTPRequest {
         HTTPRequest(
-            stream: id, method: method.public, target: target.value(in: head), authorization: authorization.value(in: head),
-            lastEventID: lastEventID.value(in: head), body: body, origin: origin.public, refusedStatus: refused)
+            stream: id, method: method.public, target: fields.target.value(in: head),
+            authorization: fields.authorization.value(in: head), lastEventID: fields.lastEventID.value(in: head),
+            idempotencyKey: fields.idempotencyKey.end == 0 ? nil : fields.idempotencyKey.value(in: head), body: body, origin: origin.public,
+            refusedStatus: refused)
     }
 
     mutating func takeHead() -> [UInt8] {

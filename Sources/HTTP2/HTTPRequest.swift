@@ -23,6 +23,8 @@ public struct HTTPRequest {
     public let authorization: UnsafeBufferPointer<UInt8>
     /// The value of the field `last-event-id`; empty when there is none.
     public let lastEventID: UnsafeBufferPointer<UInt8>
+    /// The value of the field `idempotency-key`, which may be empty; nil when there is none.
+    public let idempotencyKey: UnsafeBufferPointer<UInt8>?
     public let body: UnsafeBufferPointer<UInt8>
     /// The web page that has sent the request.
     public let origin: Origin

@@ -38,7 +38,7 @@ public struct HTTPResponse {
 
     private static let preflightFields = [
         HTTPField("access-control-allow-methods", "GET, POST"),
-        HTTPField("access-control-allow-headers", "Authorization, Content-Type, Last-Event-ID"),
+        HTTPField("access-control-allow-headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"),
         HTTPField("access-control-max-age", "600"),
     ]
 }

@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// A message of a gateway on another loop to the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, Call.Origin, originSession: OriginSession, token: UInt64)
+        case call(Call, CallKey?, UserID, Call.Origin, originSession: OriginSession, token: UInt64)
     }
 
     /// A message of the core to a gateway on another loop.
@@ -193,22 +193,23 @@ final class Shell: @unchecked Sendable {
 
     /// Performs a call of a gateway's client. Called on the gateway's loop.
     func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, originSession: OriginSession, from gateway: GatewayLoop, token: UInt64,
-        at now: Now
+        _ call: Call, key: CallKey?, caller: UserID, origin: Call.Origin, originSession: OriginSession, from gateway: GatewayLoop,
+        token: UInt64, at now: Now
     ) {
         guard !isHere[gateway.index] else {
-            node.perform(call, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token, at: now)
+            node.perform(
+                call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token, at: now)
             return obey()
         }
-        cross(.call(call, caller, origin, originSession: originSession, token: token), from: gateway)
+        cross(.call(call, key, caller, origin, originSession: originSession, token: token), from: gateway)
     }
 
     /// Performs a call of an operator, and answers it on this loop.
     ///
     /// - Parameter seesAll: whether the answer has whole records, whatever their visibility.
-    func perform(_ call: Call, caller: UserID, seesAll: Bool = true, then body: @escaping (CallAnswer) -> Void) {
+    func perform(_ call: Call, key: CallKey? = nil, caller: UserID, seesAll: Bool = true, then body: @escaping (CallAnswer) -> Void) {
         let token = adminCalls.add(body)
-        node.perform(call, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: token, at: Clock.now())
+        node.perform(call, key: key, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: token, at: Clock.now())
         obey()
     }
 
@@ -233,8 +234,9 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let caller, let origin, let originSession, let token):
-                node.perform(call, caller: caller, origin: origin, originSession: originSession, gateway: gateway, token: token, at: now)
+            case .call(let call, let key, let caller, let origin, let originSession, let token):
+                node.perform(
+                    call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway, token: token, at: now)
             }
         }
         obey()

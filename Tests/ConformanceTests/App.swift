@@ -32,8 +32,21 @@ struct App: Sendable {
 
     /// Calls an operation as `user`, on a node.
     func call(_ operation: String, _ body: String, as user: String = "ann", isAdmin: Bool = false, node: Int = 0) async throws -> Answer {
-        let port = cluster.nodes[node].ports.client
-        return try await send(port, "/v1/\(operation)", body, try token(user, isAdmin: isAdmin))
+        let response = try await exchange(operation, body, key: nil, as: user, isAdmin: isAdmin, node: node)
+        return Answer(status: response.status, json: try JSON(response.body))
+    }
+
+    /// Calls an operation as `user`, on a node. The answer is as the node has sent it.
+    ///
+    /// - Parameter key: the header `Idempotency-Key`; nil for none.
+    func exchange(
+        _ operation: String, _ body: String, key: String?, as user: String = "ann", isAdmin: Bool = false, node: Int
+    ) async throws -> HTTPExchange.Response {
+        var headers: [(name: StaticString, value: String)] = [("authorization", "Bearer \(try token(user, isAdmin: isAdmin))")]
+        if let key { headers.append(("idempotency-key", key)) }
+        return try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/\(operation)", headers: headers, body: body,
+            on: MultiThreadedEventLoopGroup.singleton.next())
     }
 
     /// Calls an operator's operation with the app's admin token.

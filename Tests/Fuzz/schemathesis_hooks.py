@@ -1,5 +1,5 @@
 """What a JSON schema cannot say about the API's requests, and a check that schemathesis has not: the data of events."""
-import json, os, re
+import hashlib, json, os, re
 
 import jsonschema_rs
 import schemathesis
@@ -92,6 +92,16 @@ def is_for_this_caller(operation, body):
     if isinstance(shortest, (int, float)) and isinstance(longest, (int, float)):
         return shortest <= longest
     return shortest == longest or not {type(shortest), type(longest)} <= {int, float, type(None), str}
+
+
+@schemathesis.hook
+def map_case(context, case):
+    """Names each call by its body: the same key with another body would be refused (6017)."""
+    key = (case.headers or {}).get("Idempotency-Key")
+    if isinstance(key, str) and re.fullmatch("[!-~]{1,64}", key):
+        call = case.operation.definition.raw["operationId"] + repr(case.body)
+        case.headers["Idempotency-Key"] = hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()
+    return case
 
 
 @schemathesis.hook

@@ -161,10 +161,13 @@ struct TestCluster {
 
     /// Performs an operation on `node` and returns its answer, if it came without time passing.
     @discardableResult
-    mutating func call(_ call: Call, by user: String, on node: Int, originSession: OriginSession = .unknown) -> CallAnswer? {
+    mutating func call(
+        _ call: Call, key: CallKey? = nil, by user: String, on node: Int, originSession: OriginSession = .unknown
+    ) -> CallAnswer? {
         nextToken += 1
         let caller = UserID(app: "default", id: user)
-        processes[node].node.perform(call, caller: caller, originSession: originSession, gateway: 0, token: nextToken, at: now)
+        processes[node].node.perform(
+            call, key: key, caller: caller, originSession: originSession, gateway: 0, token: nextToken, at: now)
         settle()
         return processes[node].answers[nextToken]
     }

@@ -88,6 +88,7 @@ import Testing
                 id: 2, user: ann,
                 operation: .subscribe(
                     [.init(user: ann, delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown, isCounted: true))),
+        .request(Request(id: 2, user: ann, operation: .chain(.setBlocked([ann], true)), key: CallKey("!~", digest: .max))),
         .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .followerLimitReached([ann])),
         .answer(id: 2, .followers([0, .max])),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, subscribeType: nil, session: .backEnd))),

@@ -26,6 +26,8 @@ extension Calls {
         if let seconds = delay(of: request, &owner, at: now) {
             return cluster.send(.answer(id: request.id, .rateLimited(retryAfter: UInt64(seconds))), to: peer)
         }
+        let keyed = AnsweredCalls(request: request, peer: peer, now: now)
+        guard let request = keyed.toPerform(&owner, &cluster) else { return }
         switch request.operation {
         // The smaller side of a split decides nothing for all nodes.
         case .setPolicy where !cluster.peers.isMajority, .kick where !cluster.peers.isMajority:
@@ -45,6 +47,7 @@ extension Calls {
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
             OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
+            keyed.keepAnswer(of: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
     }

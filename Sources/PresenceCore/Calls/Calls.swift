@@ -19,8 +19,8 @@ struct Calls {
     ///   - originSession: the calling session.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?, token: UInt64,
-        _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?,
+        token: UInt64, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         let isLimited = origin == .caller
@@ -42,7 +42,8 @@ struct Calls {
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call,
                 deadline: now.instant + cluster.settings.callTimeout,
                 begunAt: owner.clock.current(at: now.wall),
-                originSessions: originSession == .unknown ? edge.sessions.originSessions(caller) : [originSession], isLimited: isLimited
+                originSessions: originSession == .unknown ? edge.sessions.originSessions(caller) : [originSession], key: key,
+                isLimited: isLimited
             ))
         // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
@@ -100,7 +101,7 @@ struct Calls {
             add(counts, to: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .subscriptions(let page, let total):
-            waiting[sent.call]?.page = (page, total)
+            waiting[sent.call]?.answered.page = (page, total)
             gather(page.map(\.target), for: sent.call, &edge, &owner, &cluster, at: now)
         case .explained(let part, let json):
             waiting[sent.call]?.answered.explanations.append(Explanation(part: part, json: json))
@@ -127,12 +128,12 @@ struct Calls {
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             finish(sent.call, pending.answerWhenDone, &edge, &cluster)
-        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.unknownOutcomes), &edge, &cluster)
+        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.addedOutcomes), &edge, &cluster)
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
         case .friendCalled(let result):
-            finish(sent.call, .friendCalled(result.adding(pending.unknownOutcomes)), &edge, &cluster)
+            finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), &edge, &cluster)
         case .relationsChecked(let found):
             onChecked(found, by: sent, &cluster)
             advance(sent.call, &edge, &owner, &cluster, at: now)
@@ -283,6 +284,7 @@ extension Request {
     /// The answer to a read may have waited for the write of another call, and is refused with it. The read itself has changed nothing.
     fileprivate func afterEarlierAttempts(_ refusal: Refusal) -> Refusal {
         if operation.isRead { return refusal.mayTakeEffect ? .unavailable : refusal }
+        if refusal == .keyOfOtherCall { return refusal }
         return isRepeated && operation.isDurable ? .unavailable.afterPassingOn : refusal
     }
 }

@@ -14,6 +14,8 @@ struct PendingCalls {
 
     /// The parts of an answer that several owners send.
     struct AnsweredParts {
+        /// For `getSubscribedUserStatus`: the owner's answer.
+        var page: (rows: [Subscription], total: Int) = ([], 0)
         /// For `explain`.
         var explanations: [Explanation] = []
         /// For `getUsersProfile`, and for `getFriendList` with profiles.
@@ -64,6 +66,8 @@ struct PendingCalls {
         let begunAt: Version
         /// The caller's session; if unknown, all sessions of the caller on this node. One of them may be waiting for the answer.
         let originSessions: [OriginSession]
+        /// The key by which the client names the call; nil for a call without one.
+        var key: CallKey?
         /// Whether the caller's own token makes the call: see ``PresenceWire/Request/isLimited``.
         var isLimited = false
         /// The users whose records are requested, and the records that have arrived.
@@ -76,8 +80,6 @@ struct PendingCalls {
         /// For `subscribe`: the counts that the nodes are asked for, and the targets that have reached the follower limit.
         var followerSums: FollowerSums?
         var followerLimitReached: [UserID] = []
-        /// For `getSubscribedUserStatus`: the owner's answer.
-        var page: (rows: [Subscription], total: Int) = ([], 0)
         /// The number of requests without an answer.
         var openCount = 0
         /// The oldest sign of life among the owners asked.
@@ -133,7 +135,7 @@ struct PendingCalls {
     ) -> Request {
         let request = Request(
             id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: earlier != nil,
-            isLimited: earlier?.isLimited ?? calls[call]?.isLimited ?? false)
+            isLimited: earlier?.isLimited ?? calls[call]?.isLimited ?? false, key: operation.takesKey ? calls[call]?.ownersKey : nil)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request

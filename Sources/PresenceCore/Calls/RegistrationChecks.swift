@@ -54,6 +54,16 @@ extension PendingCalls.Pending {
         }
     }
 
+    /// The key for the caller's owner, which keeps the whole answer.
+    var ownersKey: CallKey? {
+        var key = key
+        key?.excluded = excluded
+        return key
+    }
+
+    /// The results that this node adds to those of the owner. The owner adds them to an answer that it keeps.
+    var addedOutcomes: [ChainOutcome] { key == nil ? unknownOutcomes : [] }
+
     /// The results for the users of a call whom the app does not know.
     var unknownOutcomes: [ChainOutcome] { excluded.map { ChainOutcome(user: $0, code: .noSuchUser) } }
 }

@@ -42,6 +42,7 @@ extension Row {
         case .chainOutbox: _ = try OutboxCommand(self)
         case .profileSubscription: _ = try ProfileSubscription(self)
         case .webhookLog: _ = try WebhookLog(self)
+        case .answeredCall: _ = try AnsweredCall(self)
         case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
         }
     }
@@ -59,6 +60,7 @@ extension Row {
         if key == Row.lateMark, value == nil, kind.hasSequence { return }
         switch kind {
         case .profile, .pendencyRead, .webhookLog: if !key.isEmpty { throw RowError(self, "the key is not empty") }
+        case .answeredCall: if !CallKey.isValid(key.utf8) { throw RowError(self, "the key is not that of a call") }
         case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
         case .friend, .pendencyOut, .pendencyIn, .blocked, .chainOutbox, .profileSubscription:
             if !Limits.isValidName(key) { throw RowError(self, "the key is not a user's ID") }

@@ -41,7 +41,7 @@ struct Machines: ~Copyable {
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
         case .clock: owner.clock.observe(row.version)
         case .status, .subscription, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead,
-            .chainOutbox, .profileSubscription, .webhookLog:
+            .chainOutbox, .profileSubscription, .webhookLog, .answeredCall:
             replication.noteWritten(row.user.slot)
             try owner.load(row, at: now)
         }

@@ -170,13 +170,15 @@ public struct Node: ~Copyable {
     ///   - origin: the kind of the caller's token.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     ///   - originSession: the calling session.
+    ///   - key: the key by which the client names the call; nil for a call without one.
     public mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: OriginSession = .unknown,
+        _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false,
+        originSession: OriginSession = .unknown,
         gateway: Int?,
         token: UInt64, at now: Now
     ) {
         machines.calls.perform(
-            call, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token,
+            call, key: key, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token,
             &machines.edge, &machines.owner, &machines.cluster, at: now)
         run(at: now)
     }

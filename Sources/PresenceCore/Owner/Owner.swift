@@ -201,7 +201,7 @@ package struct Owner: ~Copyable {
     /// Most users with an expiry in one tick. After a long stop there may be very many.
     static let expiriesMax = 1_000
 
-    /// Removes expired tombstones, of subscriptions, of other lists and of whole users.
+    /// Removes expired tombstones, of subscriptions, of other lists and of whole users, and the answers of calls.
     ///
     /// All replicas of a user do so at the same time, so that their hashes stay equal.
     mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
@@ -210,8 +210,10 @@ package struct Owner: ~Copyable {
             let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall) }
             counters.tombstonesForgotten += UInt64(expired.count)
             outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
-            expireListTombstones(of: user, at: now, into: &outbox)
+            ListExpiry(user: user).expire(&self, at: now, into: &outbox)
             expireBlank(user, at: now, into: &outbox)
+            // The answers of calls may have been all that was known of the user.
+            if users.isLive(user), users[user].isBlank { users.remove(user) }
         }
     }
 

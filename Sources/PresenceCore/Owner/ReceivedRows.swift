@@ -21,7 +21,7 @@ struct ReceivedRows {
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
         case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
-            .webhookLog:
+            .webhookLog, .answeredCall:
             try owner.load(listed: row, of: user)
         case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
         }
@@ -54,6 +54,7 @@ struct ReceivedRows {
                 case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
                     .profileSubscription, .webhookLog:
                     try owner.merge(listed: row, of: user, at: now, into: &outbox)
+                case .answeredCall: try AnsweredCalls.merge(row, of: user, in: &owner, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
             if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row, insteadOf: held) }
@@ -124,7 +125,7 @@ struct ReceivedRows {
         case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
         case .visibility: if let privacy = user.record.privacy { outbox.rows.append(Row(privacy, of: row.user)) }
         case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
-            .webhookLog:
+            .webhookLog, .answeredCall:
             let held = user.list(row.kind).entry(for: row.key)
             outbox.rows.append(held.map { Row($0, of: row.user, row.kind) } ?? row)
         case .subscription, .member, .clock, .policy, .kick: outbox.rows.append(row)

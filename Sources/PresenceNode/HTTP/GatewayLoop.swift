@@ -89,23 +89,27 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         // A request that ends work is always admitted.
         let work = operation == .logout ? nil : admit(.operation, operation, stream: request.stream, on: connection, at: now)
         guard operation == .logout || work != nil else { return }
+        let key = request.idempotencyKey.map { Array($0) }
         if let caller = callers.caller(of: request.authorization, on: connection, at: now, gateway.voidTokens) {
-            return perform(operation, body: request.body, caller: caller, work: work, stream: request.stream, on: connection, at: now)
+            return perform(
+                operation, body: request.body, key: key, caller: caller, work: work, stream: request.stream, on: connection, at: now)
         }
         let body = Array(request.body)
         authenticate(request, on: connection, operation: operation, work: work) { [self] caller, stream in
             body.withUnsafeBufferPointer {
-                perform(operation, body: $0, caller: caller, work: work, stream: stream, on: connection, at: Clock.now())
+                perform(operation, body: $0, key: key, caller: caller, work: work, stream: stream, on: connection, at: Clock.now())
             }
         }
     }
 
     private func perform(
-        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, work: Work?, stream: StreamID,
+        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, key header: [UInt8]?, caller: Caller, work: Work?, stream: StreamID,
         on connection: HTTPServerConnection, at now: Now
     ) {
         let parsed: API.Parsed
+        let key: CallKey?
         do throws(Problem) {
+            key = try operation.key(header, body: body)
             parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
         } catch {
             ended(work)
@@ -120,7 +124,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
         noteSign(of: originSession, by: parsed, at: now)
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
-        shell.perform(call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
+        shell.perform(
+            call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
     }
 
     /// Records that a client is alive, because it has made a call. The session may be on another loop or node.

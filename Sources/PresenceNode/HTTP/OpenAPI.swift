@@ -67,15 +67,32 @@ extension OpenAPI {
     ]
 
     private static func call(_ operation: Operation, tag: String) -> JSONValue {
-        [
-            "operationId": .string(operation.name), "summary": .string(operation.summary), "tags": [.string(tag)],
-            "requestBody": [
-                "required": .bool(operation.isBodyRequired), "content": ["application/json": ["schema": operation.request]],
-            ],
-            "responses": answers(
-                ["description": "Done.", "content": ["application/json": ["schema": operation.answer]]], operation.refusals),
+        let takesKey = API.Operation.allCases.contains { $0.name == operation.name && $0.takesKey }
+        let parameters: [JSONValue.Member] =
+            takesKey ? [.init(name: "parameters", value: [idempotencyKey])] : []
+        let members: [JSONValue.Member] = [
+            .init(name: "operationId", value: .string(operation.name)), .init(name: "summary", value: .string(operation.summary)),
+            .init(name: "tags", value: [.string(tag)]),
         ]
+        let body: JSONValue = [
+            "required": .bool(operation.isBodyRequired), "content": ["application/json": ["schema": operation.request]],
+        ]
+        let responses = answers(
+            ["description": "Done.", "content": ["application/json": ["schema": operation.answer]]], operation.refusals)
+        return .object(
+            members + parameters + [.init(name: "requestBody", value: body), .init(name: "responses", value: responses)])
     }
+
+    /// The header of calls whose repetition could be told apart.
+    private static let idempotencyKey: JSONValue = [
+        "name": "Idempotency-Key", "in": "header", "required": false,
+        "description": """
+        A name for the call, so that it can be repeated: a random UUID for example. A repeated call of the same user with the same key \
+        within an hour has the first answer and changes nothing, at any node. The newest 64 keys of a user are \
+        kept. The same key with another operation or body is refused with 6017.
+        """,
+        "schema": ["type": "string", "minLength": 1, "maxLength": .integer(Int64(CallKey.bytesMax)), "pattern": "^[!-~]+$"],
+    ]
 
     private static func operatorCall(_ operation: Operation) -> JSONValue {
         var operation = operation

@@ -77,7 +77,8 @@ final class AdminAPI {
             return respond(problem, request.stream, connection, to: route.name)
         }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), stream: request.stream, connection: connection)
+            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
+            connection: connection)
         let (authenticator, eventLoop, wall) = (authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(Array(header.utf8.dropFirst(7)), at: wall)
@@ -90,13 +91,17 @@ final class AdminAPI {
         let api: AdminAPI
         private let route: Route
         let body: [UInt8]
+        private let key: [UInt8]?
         let stream: StreamID
         let connection: HTTPServerConnection
 
-        fileprivate init(api: AdminAPI, route: Route, body: [UInt8], stream: StreamID, connection: HTTPServerConnection) {
+        fileprivate init(
+            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, stream: StreamID, connection: HTTPServerConnection
+        ) {
             self.api = api
             self.route = route
             self.body = body
+            self.key = key
             self.stream = stream
             self.connection = connection
         }
@@ -119,7 +124,7 @@ final class AdminAPI {
             do throws(Problem) {
                 switch route {
                 case .own(let operation): try api.perform(operation, body, caller, then: respond)
-                case .client(let operation): try api.perform(operation, body, caller, then: respond)
+                case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
                 }
             } catch { respond(.failure(error)) }
         }
@@ -166,13 +171,14 @@ final class AdminAPI {
 
     /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
     private func perform(
-        _ operation: API.Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, then respond: @escaping Completion
     ) throws(Problem) {
+        let key = try operation.key(header, body: body)
         let policy = shell.node.owner.policy(of: caller.user)
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, caller: parsed.subject, seesAll: false) { answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)

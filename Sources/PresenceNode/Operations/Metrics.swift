@@ -253,7 +253,8 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_chain_calls_refused_total", "Calls refused with 50002, because too many decisions were open.", node.chain.refused)
         metrics.gauge(
-            "rollcall_lists_bytes", "Memory of the friends, requests, blocklists, groups and profiles of users owned here or replicated.",
+            "rollcall_lists_bytes",
+            "Memory of the friends, requests, blocklists, groups, profiles and kept answers of users owned here or replicated.",
             Double(node.chain.lists.bytes))
         metrics.gauge("rollcall_lists_rows", "Rows of these lists, those of removed entries included.", Double(node.chain.lists.rows))
         describeWebhooks(&metrics)

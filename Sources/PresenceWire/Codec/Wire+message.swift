@@ -295,8 +295,9 @@ extension WireWriter {
         unsigned(request.id)
         user(request.user)
         version(request.begunAt)
-        tag((request.isRepeated ? 1 : 0) | (request.isLimited ? 2 : 0))
+        tag((request.isRepeated ? 1 : 0) | (request.isLimited ? 2 : 0) | (request.key == nil ? 0 : 4))
         operation(request.operation)
+        request.key?.write(into: &self)
     }
 }
 
@@ -483,8 +484,9 @@ extension WireReader {
         let user = try user()
         let begunAt = try version()
         let flags = try tag()
-        guard flags < 4 else { throw .unknownTag(flags) }
+        guard flags < 8 else { throw .unknownTag(flags) }
         return Request(
-            id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: flags & 1 != 0, isLimited: flags & 2 != 0)
+            id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: flags & 1 != 0, isLimited: flags & 2 != 0,
+            key: flags & 4 == 0 ? nil : try CallKey(from: &self))
     }
 }

@@ -186,6 +186,8 @@ public struct Row: Hashable, Sendable {
         case profileSubscription = 16
         /// The events about the user for the webhook of the app, delivered or not; the key is empty.
         case webhookLog = 17
+        /// A recent call with a key of its client, and its answer; the key is that of the call. The row ends without a tombstone.
+        case answeredCall = 18
 
         /// The kinds of facts of a user, which replicas keep too.
         public static let ofUsers = allCases.filter(\.isOfUser)
@@ -195,7 +197,7 @@ public struct Row: Hashable, Sendable {
             case .status, .subscription, .visibility: true
             case .member, .clock, .policy, .kick: false
             case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
-                .profileSubscription, .webhookLog:
+                .profileSubscription, .webhookLog, .answeredCall:
                 true
             }
         }

@@ -73,6 +73,18 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether a repetition of the operation could be told apart, so that its owner keeps the answer under the call's key.
+    ///
+    /// `modifySelfProfile` says what the fields are afterwards, like `setSelfStatus`.
+    public var takesKey: Bool {
+        switch self {
+        case .publishEvent, .chain: true
+        case .friendCall(.modifyProfile): false
+        case .friendCall(let call): call.isChange
+        default: false
+        }
+    }
+
     /// Whether the operation changes nothing that a caller could read.
     public var isRead: Bool {
         switch self {

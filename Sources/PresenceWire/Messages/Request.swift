@@ -11,11 +11,15 @@ public struct Request: Hashable, Sendable {
     public var isRepeated: Bool
     /// Whether the user's own token makes the call, so that the owner counts it (T17, T22, T24, Z6).
     public var isLimited: Bool
+    /// The key by which the client names the call; nil for a call without one.
+    public var key: CallKey?
 
     public init(
-        id: UInt64, user: UserID, operation: OwnerOperation, begunAt: Version = .zero, isRepeated: Bool = false, isLimited: Bool = false
+        id: UInt64, user: UserID, operation: OwnerOperation, begunAt: Version = .zero, isRepeated: Bool = false, isLimited: Bool = false,
+        key: CallKey? = nil
     ) {
         self.id = id
+        self.key = key
         self.begunAt = begunAt
         self.isRepeated = isRepeated
         self.isLimited = isLimited

@@ -112,10 +112,10 @@ import Testing
     @Test("The kinds of rows keep their numbers on disk") func numbers() {
         let kinds: [Row.Kind] = [
             .status, .subscription, .member, .clock, .policy, .kick, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked,
-            .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription, .webhookLog,
+            .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription, .webhookLog, .answeredCall,
         ]
-        #expect(kinds.map(\.rawValue) == Array(1...17) && kinds == Row.Kind.allCases)
-        #expect(Row.Kind.ofUsers.map(\.rawValue) == [1, 2, 7] + Array(8...17))
+        #expect(kinds.map(\.rawValue) == Array(1...18) && kinds == Row.Kind.allCases)
+        #expect(Row.Kind.ofUsers.map(\.rawValue) == [1, 2, 7] + Array(8...18))
     }
 
     @Test("A row of an unknown kind is refused") func unknownKind() {

@@ -127,7 +127,7 @@ extension Calls {
         } else if case .querySessions(let users) = pending.call {
             finish(index, .sessions(records, users: users, pending.answered.sessions, asOf: asOf), &edge, &cluster)
         } else {
-            finish(index, .subscriptions(pending.page.rows, records: records, total: pending.page.total), &edge, &cluster)
+            finish(index, .subscriptions(pending.answered.page.rows, records: records, total: pending.answered.page.total), &edge, &cluster)
         }
     }
 

@@ -13,6 +13,8 @@ struct Chain {
     static let ageMax: Milliseconds = 86_400_000
     /// The time before the end of a call at which the owner answers what it has.
     private static let answerMargin = Duration.milliseconds(500)
+    /// The time for which a call with a key stays that has run out of time. Its client repeats it sooner.
+    private static let keptAfterTimeout = Duration.seconds(60)
 
     private enum Phase {
         /// The row of the outbox is on its way to two disks.
@@ -44,20 +46,12 @@ struct Chain {
         let begunAt: Version
     }
 
-    private struct WaitingCall {
-        let request: UInt64
-        let peer: PeerIndex
-        let users: [UserID]
-        var codes: [ChainCode?]
-        let deadline: Instant
-    }
-
     private var open: [ChainPair: Open] = [:]
     /// Decisions that wait for the end of an open one.
     private var queued: [ChainPair: [Item]] = [:]
     /// Blocks to decide once more: see ``OwnedUser/mayOutliveBlock(of:)``.
     private var blocks: Set<ChainPair> = []
-    private var calls: [UInt64: WaitingCall] = [:]
+    private var calls: [UInt64: WaitingChainCall] = [:]
     private var lastCall: UInt64 = 0
     /// The age of the oldest open decision at the last tick; zero for none.
     private(set) var oldest = Duration.zero
@@ -75,28 +69,35 @@ struct Chain {
     mutating func perform(
         _ call: ChainCall, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
+        let deadline = now.instant + (cluster.settings.callTimeout - Self.answerMargin)
+        // order does not matter: at most one call is under way with a key.
+        if request.isRepeated, request.key != nil, let known = calls.first(where: { $0.value.isCall(of: request) })?.key {
+            calls[known]?.add(request, from: peer, deadline: deadline)
+            return
+        }
         guard open.count + calls.count < cluster.settings.callsMax else {
             refusedCount += 1
             return cluster.send(.answer(id: request.id, .refused(.overloaded)), to: peer)
         }
+        let kept = AnsweredCalls(request: request, peer: peer, now: now)
         guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
             let outcomes = call.decisions(of: request.user, owner).map { ChainOutcome(user: $0.user, code: .wrongGroup) }
-            return cluster.send(.answer(id: request.id, .chained(outcomes)), to: peer)
+            return kept.answer(outcomes, of: &owner, into: &cluster.outbox)
         }
         let decisions = call.decisions(of: request.user, owner)
         // None of the call's users has a valid ID, or no friend is left.
-        guard !decisions.isEmpty else { return cluster.send(.answer(id: request.id, .chained([])), to: peer) }
+        guard !decisions.isEmpty else { return kept.answer([], of: &owner, into: &cluster.outbox) }
         lastCall += 1
-        calls[lastCall] = WaitingCall(
-            request: request.id, peer: peer, users: decisions.map(\.user), codes: decisions.map { _ in nil },
-            deadline: now.instant + (cluster.settings.callTimeout - Self.answerMargin))
+        let id = lastCall
+        calls[id] = WaitingChainCall(request, from: peer, users: decisions.map(\.user), deadline: deadline)
         var begunAt = owner.accepts(request.begunAt, at: now) ? request.begunAt : .zero
         for (position, (other, decision)) in decisions.enumerated() {
             let item = Item(
-                waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
+                waiter: Waiter(call: id, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
             if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
+        if calls[id]?.isUnderWay ?? false { kept.keep(nil, of: &owner, into: &cluster.outbox) }
         showLists(of: request.user, after: decisions.map(\.decision), &owner, &cluster, at: now)
         owner.removeBlank(request.user)
     }
@@ -117,12 +118,13 @@ struct Chain {
         if item.isRetry, item.begunAt > .zero, !beginning.isDone,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {
-            return end(item, as: code, of: pair.user, &cluster)
+            return end(item, as: code, of: pair.user, &owner, &cluster, at: now)
         }
         switch beginning {
-        case .ended(let code): end(item, as: code, of: pair.user, &cluster)
+        case .ended(let code): end(item, as: code, of: pair.user, &owner, &cluster, at: now)
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
+            decide(code, for: item.waiter, &owner, &cluster, at: now)
             cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
@@ -134,7 +136,10 @@ struct Chain {
     }
 
     /// Ends a decision that changes nothing, because of what the user's rows say.
-    private func end(_ item: Item, as code: ChainCode, of user: UserID, _ cluster: inout Cluster) {
+    private mutating func end(
+        _ item: Item, as code: ChainCode, of user: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        decide(code, for: item.waiter, &owner, &cluster, at: now)
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
         cluster.outbox.resting.append(RestingOutput(users: [user], output: .step(step)))
     }
@@ -153,16 +158,20 @@ struct Chain {
         ChainRules(user: owner.users[user], policy: owner.policies.policy(of: owner.users.user(at: user)))
     }
 
-    private mutating func note(_ code: ChainCode, for waiter: Waiter, _ cluster: inout Cluster) {
-        calls[waiter.call]?.codes[waiter.position] = code
-        guard let call = calls[waiter.call], call.codes.allSatisfy({ $0 != nil }) else { return }
-        answer(waiter.call, &cluster)
+    /// Records a result whose rows are about to be written. Those of the last result of a call have the answer of the call with them.
+    private mutating func decide(
+        _ code: ChainCode, for waiter: Waiter, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        calls[waiter.call]?.decide(waiter.position, as: code)
+        guard let call = calls[waiter.call], let answer = call.answerToKeep else { return }
+        AnsweredCalls(request: call.request, peer: 0, now: now).keep(answer, of: &owner, into: &cluster.outbox)
     }
 
-    private mutating func answer(_ id: UInt64, _ cluster: inout Cluster) {
-        guard let call = calls.removeValue(forKey: id) else { return }
-        let codes = call.codes.map { $0 ?? .unavailable }
-        cluster.send(.answer(id: call.request, .chained(zip(call.users, codes).map { ChainOutcome(user: $0, code: $1) })), to: call.peer)
+    private mutating func note(_ code: ChainCode, for waiter: Waiter, _ cluster: inout Cluster) {
+        calls[waiter.call]?.end(waiter.position, as: code)
+        guard let call = calls[waiter.call], call.isOver else { return }
+        calls[waiter.call] = nil
+        for (peer, request) in call.requests { cluster.send(.answer(id: request, call.answer), to: peer) }
     }
 
     // MARK: Between owners
@@ -253,6 +262,7 @@ struct Chain {
         let endedAt = Version(stamp: known.command.version.correctionStamp, node: owner.clock.node)
         owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
         open[pair]?.phase = .ending
+        for waiter in known.waiters { decide(code, for: waiter, &owner, &cluster, at: now) }
         cluster.outbox.chainSteps.append(.ended(pair, version: known.command.version, code))
     }
 
@@ -388,7 +398,7 @@ struct Chain {
             hiding = pair.user
             ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox)
         }
-        for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster) }
+        for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster, at: now) }
     }
 
     private mutating func goOn(_ pair: ChainPair, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
@@ -414,14 +424,19 @@ struct Chain {
     }
 
     /// Answers a call with what has been decided. A decision that waited for another one has not begun (30008).
-    private mutating func giveUp(_ id: UInt64, _ cluster: inout Cluster) {
+    ///
+    /// A call with a key stays for a while: its decisions may still end, and a repetition then has their results.
+    private mutating func giveUp(_ id: UInt64, _ cluster: inout Cluster, at now: Now) {
         for pair in queued.keys.sorted() {
             guard let items = queued[pair] else { continue }
-            for item in items where item.waiter.call == id { calls[id]?.codes[item.waiter.position] = .conflict }
+            for item in items where item.waiter.call == id { calls[id]?.end(item.waiter.position, as: .conflict) }
             let kept = items.filter { $0.waiter.call != id }
             queued[pair] = kept.isEmpty ? nil : kept
         }
-        answer(id, &cluster)
+        guard let call = calls[id] else { return }
+        let requests = calls[id]?.takeRequests(until: now.instant + Self.keptAfterTimeout) ?? []
+        for (peer, request) in requests { cluster.send(.answer(id: request, call.answer), to: peer) }
+        if requests.isEmpty || call.isOver || call.request.key == nil { calls[id] = nil }
     }
 }
 
@@ -449,10 +464,22 @@ extension ChainCall {
         case .respond(let other, let command): [(other, .command(command))]
         case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
         case .deleteAll(let isTwoWay):
-            owner.index(ofKnown: user).map { owner.users[$0].list(.friend).page(after: nil, limit: Self.deletedMax) }?
+            owner.index(ofKnown: user).map { owner.users[$0].list(.friend).page(after: nil, limit: Self.deletedMax).answerable }?
                 .map { (UserID($0.key, besides: user), isTwoWay ? .command(.delete) : .deleteOneWay) } ?? []
         case .setBlocked(let users, let isBlocked): users.map { ($0, isBlocked ? .command(.block) : .unblock) }
         }
+    }
+}
+
+extension [RowList.Entry] {
+    /// The first rows whose keys fit into the row that keeps the answer of a call.
+    fileprivate var answerable: Self {
+        var bytesCount = 0
+        return Array(
+            prefix { entry in
+                bytesCount += entry.key.utf8.count
+                return bytesCount <= Limits.rowBytesMax / 4
+            })
     }
 }
 

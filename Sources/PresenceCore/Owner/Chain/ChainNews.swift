@@ -48,7 +48,7 @@ struct ChainNews {
         case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : nil)
         case .pendencyRead: return isThere ? .requestsRead : nil
         case .blocked: return isThere == wasThere ? nil : (isThere ? .blockedAdded : .blockedDeleted)
-        case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog: return nil
+        case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog, .answeredCall: return nil
         case .status, .visibility, .subscription, .member, .clock, .policy, .kick: return nil
         }
     }

@@ -66,13 +66,4 @@ extension Owner {
         }
         return true
     }
-
-    /// Removes the expired tombstones of a user's lists from memory and from disk.
-    mutating func expireListTombstones(of user: Index, at now: Now, into outbox: inout Outbox) {
-        guard !users[user].lists.isEmpty else { return }
-        let id = users.user(at: user)
-        let expired = users.modifyLists(user) { $0.expireTombstones(at: now.wall, of: id) }
-        counters.tombstonesForgotten += UInt64(expired.count)
-        outbox.deletedRows += expired
-    }
 }

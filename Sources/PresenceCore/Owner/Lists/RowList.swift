@@ -64,7 +64,15 @@ struct RowList {
     /// The newest version of a row that the list holds; ``PresenceWire/Version/zero`` for none. An expired tombstone may have been newer.
     var newestHeld: Version { (0..<rows.count).reduce(.zero) { max($0, rows.version(at: $1)) } }
 
+    /// The earliest version of a row that the list holds; nil for none.
+    var oldestHeld: Version? { (0..<rows.count).lazy.map { rows.version(at: $0) }.min() }
+
     // MARK: Reading
+
+    /// The rows with wanted versions, the earliest change first. Others are not read.
+    func entries(where isWanted: (Version) -> Bool) -> [Entry] {
+        order { version, _ in isWanted(version) }.map { rows.entry(at: $0.index) }
+    }
 
     /// The rows by key, tombstones included. Each is made when it is read.
     var entries: some RandomAccessCollection<Entry> { (0..<rows.count).lazy.map { [rows] in rows.entry(at: $0) } }
@@ -226,6 +234,21 @@ struct RowList {
         let entries = expired.map { rows.entry(at: $0) }
         for index in expired { hash ^= rows.hash(at: index) }
         rows.remove(expired)
+        return entries
+    }
+
+    /// Removes the rows that changed up to a time, and the oldest beyond a number of rows. No tombstones stay. Returns the rows.
+    mutating func removeOldest(upTo end: Milliseconds, keeping countMax: Int) -> [Entry] {
+        let order = order { _, _ in true }
+        let count = max(order.prefix { $0.version.milliseconds <= end }.count, order.count - countMax)
+        guard count > 0 else { return [] }
+        let removed = order.prefix(count).map(\.index).sorted()
+        let entries = removed.map { rows.entry(at: $0) }
+        for index in removed {
+            hash ^= rows.hash(at: index)
+            if !rows.isRemoved(at: index) { liveCount -= 1 }
+        }
+        rows.remove(removed)
         return entries
     }
 

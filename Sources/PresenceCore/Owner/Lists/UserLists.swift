@@ -5,6 +5,12 @@ struct UserLists {
     private struct Element {
         let kind: Row.Kind
         var list: RowList
+
+        /// A time, by the wall clock, before which no row of the list goes without a tombstone.
+        var expiresNext: Milliseconds {
+            guard kind == .answeredCall, let oldest = list.oldestHeld else { return list.expiresNext }
+            return oldest.milliseconds + AnsweredCalls.keptFor
+        }
     }
 
     /// The memory of lists.
@@ -36,8 +42,8 @@ struct UserLists {
     /// The newest version of a row that a list holds; ``PresenceWire/Version/zero`` for none.
     var newestHeld: Version { elements.reduce(.zero) { max($0, $1.list.newestHeld) } }
 
-    /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
-    var expiresNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.expiresNext) } }
+    /// A time, by the wall clock, before which ``expireTombstones(at:of:)`` and ``endAnswers(at:of:)`` have no work; `.max` for never.
+    var expiresNext: Milliseconds { elements.reduce(.max) { min($0, $1.expiresNext) } }
 
     /// A time, by the wall clock, before which no row of any list ends by itself; `.max` for never.
     var endsNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.endsNext) } }
@@ -62,6 +68,11 @@ struct UserLists {
         elements.flatMap { element in element.list.entriesByVersion.map { Row($0, of: user, element.kind) } }
     }
 
+    /// The rows of all lists with wanted versions.
+    func rows(of user: UserID, where isWanted: (Version) -> Bool) -> [Row] {
+        elements.flatMap { element in element.list.entries(where: isWanted).map { Row($0, of: user, element.kind) } }
+    }
+
     /// Stores a row if it is newer than the one with its kind and key. Returns whether it was.
     mutating func merge(_ row: Row) -> Bool {
         let entry = RowList.Entry(key: row.key, version: row.version, value: row.value, expiresAt: row.expiresAt)
@@ -77,6 +88,14 @@ struct UserLists {
     mutating func learn(_ kind: Row.Kind, at time: Milliseconds) {
         guard let index = elements.firstIndex(where: { $0.kind == kind }) else { return }
         elements[index].list.learnedAt = max(elements[index].list.learnedAt, time)
+    }
+
+    /// Removes the answers of calls that have ended, and the oldest beyond the limit (``AnsweredCalls``). Returns their rows.
+    mutating func endAnswers(at wall: Milliseconds, of user: UserID) -> [Row] {
+        guard let index = elements.firstIndex(where: { $0.kind == .answeredCall }) else { return [] }
+        let ended = elements[index].list.removeOldest(upTo: wall - AnsweredCalls.keptFor, keeping: AnsweredCalls.countMax)
+        if elements[index].list.isEmpty { elements.remove(at: index) }
+        return ended.map { Row($0, of: user, .answeredCall) }
     }
 
     /// Removes expired tombstones from every list: see ``RowList/expireTombstones(at:)``. Returns their rows.

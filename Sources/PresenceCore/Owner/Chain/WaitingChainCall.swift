@@ -1,0 +1,72 @@
+import PresenceWire
+
+/// A call of the relationship chain that waits for the ends of its decisions.
+struct WaitingChainCall {
+    /// The first request of the call.
+    let request: Request
+    /// The requests to answer: those of the call, and of its repetitions with the same key. Empty after the call has run out of time.
+    private(set) var requests: [(peer: PeerIndex, id: UInt64)]
+    private let users: [UserID]
+    /// The results that are on two disks.
+    private var codes: [ChainCode?]
+    /// The results whose rows are on two disks or on their way there.
+    private var decided: [ChainCode?]
+    /// The time at which the owner answers what it has.
+    private(set) var deadline: Instant
+
+    init(_ request: Request, from peer: PeerIndex, users: [UserID], deadline: Instant) {
+        (self.request, self.users, self.deadline) = (request, users, deadline)
+        requests = [(peer, request.id)]
+        codes = Array(repeating: nil, count: users.count)
+        decided = codes
+    }
+
+    /// Whether every decision has ended.
+    var isOver: Bool { codes.allSatisfy { $0 != nil } }
+
+    /// Whether the call is under way and `other` is the same call.
+    func isCall(of other: Request) -> Bool {
+        guard request.user == other.user, let key = request.key, key.text == other.key?.text else { return false }
+        return !codes.contains { $0?.isFinal == false }
+    }
+
+    mutating func end(_ position: Int, as code: ChainCode) { codes[position] = code }
+
+    mutating func decide(_ position: Int, as code: ChainCode) { decided[position] = code }
+
+    /// Has a repetition of the call answered together with it.
+    ///
+    /// - Parameter deadline: of a call that has run out of time before.
+    mutating func add(_ request: Request, from peer: PeerIndex, deadline: Instant) {
+        if requests.isEmpty { self.deadline = deadline }
+        requests.append((peer, request.id))
+    }
+
+    /// Takes the requests that are answered now, because the call has run out of time. Its answer is kept until another deadline.
+    mutating func takeRequests(until deadline: Instant) -> [(peer: PeerIndex, id: UInt64)] {
+        defer { (requests, self.deadline) = ([], deadline) }
+        return requests
+    }
+
+    /// The answer. A decision that has not ended may still take effect.
+    var answer: Answer { answer(codes) }
+
+    /// The answer to keep for repetitions of the call; nil while one of its results is open, or if one of them may change.
+    var answerToKeep: Answer? {
+        guard request.key != nil, decided.allSatisfy({ $0?.isFinal == true }) else { return nil }
+        return answer(decided)
+    }
+
+    /// Whether the row of the call says that it is under way.
+    var isUnderWay: Bool { request.key != nil && answerToKeep == nil }
+
+    private func answer(_ codes: [ChainCode?]) -> Answer {
+        let known = zip(users, codes).map { ChainOutcome(user: $0, code: $1 ?? .unavailable) }
+        return .chained(known + (request.key?.excluded ?? []).map { ChainOutcome(user: $0, code: .noSuchUser) })
+    }
+}
+
+extension ChainCode {
+    /// Whether a repetition of the call has the same result.
+    fileprivate var isFinal: Bool { self != .unavailable && self != .conflict }
+}

@@ -1,0 +1,16 @@
+import PresenceWire
+
+/// Removes what has ended in a user's lists, from memory and from disk: tombstones, and the answers of calls.
+struct ListExpiry {
+    let user: Owner.Index
+
+    func expire(_ owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        guard !owner.users[user].lists.isEmpty else { return }
+        let id = owner.users.user(at: user)
+        let (tombstones, answers) = owner.users.modifyLists(user) { lists in
+            (lists.expireTombstones(at: now.wall, of: id), lists.endAnswers(at: now.wall, of: id))
+        }
+        owner.counters.tombstonesForgotten += UInt64(tombstones.count)
+        outbox.deletedRows += tombstones + answers
+    }
+}

@@ -1,0 +1,120 @@
+import PresenceWire
+
+/// A call with a key at the owner of its user: known or new (<doc:HTTPAPI#Repeated-calls>).
+///
+/// The owner keeps the answer of such a call as a row of the user. The row is written with the rows of the call, so both are on two disks
+/// or neither counts. The next owner of the user finds it, and gives a repetition the same answer.
+///
+/// A decision about another user needs several writes. The first of them has a row without an answer. If the owner dies between them, a
+/// repetition goes on as a later attempt of the same call (``PresenceWire/Request/isRepeated``).
+struct AnsweredCalls {
+    /// The age, in milliseconds, at which every node that keeps an answer drops it.
+    static let keptFor: Milliseconds = 3_600_000
+    /// The answers of one user. Beyond it the oldest go.
+    static let countMax = 64
+
+    let request: Request
+    /// The node that has sent the request.
+    let peer: PeerIndex
+    let now: Now
+
+    /// The request to perform; nil if the call has been answered before, so that this has answered the request.
+    func toPerform(_ owner: inout Owner, _ cluster: inout Cluster) -> Request? {
+        guard let key = request.key, let user = owner.index(ofKnown: request.user),
+            let held = owner.users[user].list(.answeredCall).entry(for: key.text), held.version.milliseconds + Self.keptFor > now.wall,
+            let known: AnsweredCall = held.fact(of: request.user)
+        else { return request }
+        guard known.digest == key.digest else {
+            cluster.send(.answer(id: request.id, .refused(.keyOfOtherCall)), to: peer)
+            return nil
+        }
+        guard let answer = known.answer else {
+            var attempt = request
+            (attempt.isRepeated, attempt.begunAt) = (true, known.begunAt)
+            return attempt
+        }
+        // The first write may have ended on this disk alone.
+        cluster.outbox.rows += owner.users[user].rows(since: known.begunAt, to: held.version.milliseconds)
+        cluster.outbox.answersWhenStored.append((peer, request.id, answer))
+        return nil
+    }
+
+    // MARK: Answers
+
+    /// Keeps the answer that the request has just had, if the answer waits for the disks.
+    func keepAnswer(of owner: inout Owner, into outbox: inout Outbox) {
+        guard let key = request.key, let last = outbox.answersWhenStored.indices.last, outbox.answersWhenStored[last].id == request.id,
+            outbox.answersWhenStored[last].peer == peer
+        else { return }
+        let answer = outbox.answersWhenStored[last].answer.adding(key.excluded)
+        outbox.answersWhenStored[last].answer = answer
+        keep(answer, of: &owner, into: &outbox)
+    }
+
+    /// Answers a call of the relationship chain that makes no decision.
+    func answer(_ outcomes: [ChainOutcome], of owner: inout Owner, into outbox: inout Outbox) {
+        guard request.key != nil else { return outbox.answer(request.id, .chained(outcomes), to: peer) }
+        outbox.answersWhenStored.append((peer, request.id, .chained(outcomes)))
+        keepAnswer(of: &owner, into: &outbox)
+    }
+
+    /// Writes the row of the call.
+    ///
+    /// - Parameter answer: nil while the call is under way.
+    func keep(_ answer: Answer?, of owner: inout Owner, into outbox: inout Outbox) {
+        guard let key = request.key else { return }
+        let call = AnsweredCall(digest: key.digest, begunAt: request.begunAt, answer: answer)
+        let row = Row(call, of: request.user, key: key.text, version: owner.clock.next(at: now.wall))
+        _ = Self.store(row, of: owner.index(of: request.user), in: &owner, at: now, into: &outbox)
+    }
+
+    // MARK: Rows
+
+    /// Takes the row of another node. Returns whether it was newer than the one here.
+    static func merge(_ row: Row, of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox) throws(RowError)
+        -> Bool
+    {
+        guard row.value != nil else { throw RowError(row, "the value is missing") }
+        try row.checkListed()
+        // A node whose clock is a little behind may send what has ended here.
+        guard row.version.milliseconds + keptFor > now.wall, owner.accepts(row.version, at: now) else { return false }
+        return store(row, of: user, in: &owner, at: now, into: &outbox)
+    }
+
+    private static func store(
+        _ row: Row, of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox
+    ) -> Bool {
+        let (isNewer, ended) = owner.users.modifyLists(user) { lists in
+            let isNewer = lists.merge(row)
+            return (isNewer, isNewer ? lists.endAnswers(at: now.wall, of: row.user) : [])
+        }
+        if isNewer { outbox.rows.append(row) }
+        outbox.deletedRows += ended
+        return isNewer
+    }
+}
+
+extension Answer {
+    /// The answer with the results for users of the call whom the app does not know.
+    fileprivate func adding(_ unknown: [UserID]) -> Answer {
+        guard !unknown.isEmpty else { return self }
+        let outcomes = unknown.map { ChainOutcome(user: $0, code: .noSuchUser) }
+        return switch self {
+        case .chained(let known): .chained(known + outcomes)
+        case .friendCalled(let result): .friendCalled(result.adding(outcomes))
+        default: self
+        }
+    }
+}
+
+extension OwnedUser {
+    /// The rows of the user's record and lists that were written after a version, up to a millisecond.
+    fileprivate func rows(since begin: Version, to end: Milliseconds) -> [Row] {
+        let isWanted = { (version: Version) in version > begin && version.milliseconds <= end }
+        var rows: [Row] = []
+        if isWanted(record.version) { rows.append(Row(record)) }
+        if let privacy = record.privacy, isWanted(privacy.version) { rows.append(Row(privacy, of: record.user)) }
+        rows += subscriptions.entries.lazy.filter { isWanted($0.version) }.map { Row($0, of: record.user) }
+        return rows + lists.rows(of: record.user, where: isWanted)
+    }
+}
