@@ -94,7 +94,19 @@ enum JSON {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    static func encode(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
+    /// The bytes are the same for equal values: a node compares those of a repeated call.
+    static func encode(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return Array(try encoder.encode(value))
+    }
+
+    /// The body of a call.
+    static func body(_ value: some Encodable, of operation: String) throws(PresenceError) -> [UInt8] {
+        do { return try encode(value) } catch {
+            throw PresenceError(code: .badParameter, title: "bad parameter", detail: "\(operation): \(error)")
+        }
+    }
 }
 
 /// `application/problem+json`.
@@ -103,6 +115,7 @@ struct Problem: Decodable {
     var detail: String?
     var code: Int?
     var retryAfter: Int?
+    var mayTakeEffect: Bool?
     var errorUserList: [UserError]?
 }
 
@@ -120,6 +133,6 @@ extension PresenceError {
         self.init(
             code: Code(rawValue: problem.code ?? Code.badAnswer.rawValue), status: status, title: problem.title ?? "HTTP \(status)",
             detail: problem.detail ?? "", retryAfter: (problem.retryAfter ?? retryAfter).map { .seconds($0) },
-            errorUserList: problem.errorUserList ?? [])
+            mayTakeEffect: problem.mayTakeEffect ?? false, errorUserList: problem.errorUserList ?? [])
     }
 }

@@ -53,6 +53,7 @@ final class HTTPTransport: Transport {
             message.headers.add(name: "accept", value: "text/event-stream")
             message.headers.add(name: "cache-control", value: "no-store")
         }
+        if let key = request.idempotencyKey { message.headers.add(name: "idempotency-key", value: key) }
         if let id = request.lastEventID { message.headers.add(name: "last-event-id", value: id) }
         let connections = pool as? Connections ?? connections.withLock { $0 }
         let response: HTTPClientResponse

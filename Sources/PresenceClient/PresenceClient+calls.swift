@@ -137,8 +137,6 @@ extension PresenceClient {
 
     /// Publishes a numeric status.
     ///
-    /// The client does not repeat the call if the connection breaks before the answer, because the event could be published twice.
-    ///
     /// - Parameters:
     ///   - value: 10000 and above.
     ///   - expiry: 60 s to 7 days; the node's default is 7 days.
@@ -151,7 +149,7 @@ extension PresenceClient {
             value: value, ext: ext, expiry: expiry?.wholeSeconds, sendToOnlineUsersOnly: sendToOnlineUsersOnly, syncEnabled: syncEnabled,
             sessionID: session?.sessionID)
         let answer = try await inTurn(Claim(facts: [.event])) { (number) async throws(PresenceError) in
-            try await self.call("publishEvent", as: Wire.Published.self, isRepeatable: false, number: number) { body }
+            try await self.call("publishEvent", as: Wire.Published.self, number: number) { body }
         }
         view.store([answer.userStatus])
         return PublishAnswer(eventID: answer.eventID.text, userStatus: answer.userStatus)
@@ -183,23 +181,21 @@ extension PresenceClient {
     ///   - number: the call's number in ``order``; nil for a call that sets no fact.
     ///   - body: makes the body of each attempt. A retry leaves out what newer calls have set.
     func call<Answer: Decodable, Body: Encodable>(
-        _ operation: String, as: Answer.Type, isRepeatable: Bool = true, number: UInt64? = nil,
+        _ operation: String, as: Answer.Type, number: UInt64? = nil,
         _ body: () throws(PresenceError) -> Body
     ) async throws(PresenceError) -> Answer {
         var rejected: String?
         var attempt = 0
+        var mayTakeEffect = false
+        let key = RepeatedCalls.key(of: operation)
         let logins = endedLoginsCount
         while true {
             if isClosed { throw .closed("the client is closed") }
-            let bytes: [UInt8]
-            let content = try body()
-            do { bytes = try JSON.encode(content) } catch {
-                throw PresenceError(code: .badParameter, title: "bad parameter", detail: "\(operation): \(error)")
-            }
+            let bytes = try JSON.body(try body(), of: operation)
             let token = try await currentToken(after: rejected)
             let address = callAddress
             do throws(PresenceError) {
-                let answer = try await sendOnce(operation, bytes, address: address, token: token)
+                let answer = try await sendOnce(operation, bytes, address: address, token: token, key: key)
                 LifeSigns.noteCall(content, by: self)
                 do { return try JSON.decode(Answer.self, from: answer) } catch { throw .badAnswer("\(operation): \(error)") }
             } catch {
@@ -208,25 +204,28 @@ extension PresenceClient {
                     rejected = token
                     continue
                 }
-                guard let delay = retry.delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random) else {
-                    throw error
-                }
+                mayTakeEffect = mayTakeEffect || error.mayTakeEffect
+                let failure = error.after(anAttemptThatMayTakeEffect: mayTakeEffect)
+                guard let delay = retry.delay(after: error, attempt: attempt, using: &random) else { throw failure }
                 attempt += 1
                 if error.code != .calledTooOften, callAddress == address { callAddress = (address + 1) % configuration.addresses.count }
                 try await waitToRetry(delay, call: number)
                 // The next token may name another user.
-                guard logins == endedLoginsCount else { throw error }
+                guard logins == endedLoginsCount else { throw failure }
             }
         }
     }
 
     /// Makes one attempt. Returns the body of a 200, or throws the error.
     ///
-    /// - Parameter pool: the connections to use; nil for the current ones, which are replaced if they are silent.
+    /// - Parameters:
+    ///   - key: the name of the call; nil for none.
+    ///   - pool: the connections to use; nil for the current ones, which are replaced if they are silent.
     func sendOnce(
-        _ operation: String, _ body: [UInt8], address: Int, token: String, over pool: (any Transport.Pool)? = nil
+        _ operation: String, _ body: [UInt8], address: Int, token: String, key: String? = nil, over pool: (any Transport.Pool)? = nil
     ) async throws(PresenceError) -> [UInt8] {
-        let request = TransportRequest(url: "\(configuration.addresses[address])/v1/\(operation)", body: body, token: token)
+        let url = "\(configuration.addresses[address])/v1/\(operation)"
+        let request = TransportRequest(url: url, body: body, token: token, idempotencyKey: key)
         let limit = configuration.callTimeout
         let transport = transport
         let doubt = StreamWatch.doubtUnlessAnswered(at: address, by: self)
@@ -243,7 +242,7 @@ extension PresenceClient {
             throw error
         } catch {
             if error is Silence, pool == nil { transport.renewConnections() }
-            throw .unreachable("\(operation): \(error)")
+            throw .unreachable("\(operation): \(error)", mayTakeEffect: !RepeatedCalls.isRead(operation))
         }
         guard answered.response.status == 200 else {
             throw PresenceError(status: answered.response.status, retryAfter: answered.response.retryAfter, body: answered.body)

@@ -1,6 +1,6 @@
 /// The reason why a call failed, as a whole or for one user of it.
 ///
-/// A rejected call has changed nothing.
+/// A rejected call has changed nothing, unless ``mayTakeEffect`` is true.
 public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A code of a node (<doc:HTTPAPI#Errors>); a negative code if this client had no answer.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
@@ -26,7 +26,7 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
         public static let noSuchUser = Code(rawValue: 70107)
         /// A subscription to friends names a user who is not a friend.
         public static let notAFriend = Code(rawValue: 31704)
-        /// The user's owner is not reachable. A retry is safe.
+        /// The user's owner is not reachable, or has not acknowledged the call: see ``PresenceError/mayTakeEffect``.
         public static let ownerUnreachable = Code(rawValue: 50001)
         /// The node is overloaded.
         public static let overloaded = Code(rawValue: 50002)
@@ -55,13 +55,17 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
     public var detail: String
     /// The time after which a retry makes sense.
     public var retryAfter: Duration?
+    /// Whether a node may have carried out the call, or may still do so. Never true for a call that only reads.
+    public var mayTakeEffect: Bool
     /// The failed users, if the call failed as a whole because of them.
     public var errorUserList: [UserError]
 
     /// - Parameters: see the properties.
     public init(
-        code: Code, status: Int = 0, title: String = "", detail: String, retryAfter: Duration? = nil, errorUserList: [UserError] = []
+        code: Code, status: Int = 0, title: String = "", detail: String, retryAfter: Duration? = nil, mayTakeEffect: Bool = false,
+        errorUserList: [UserError] = []
     ) {
+        self.mayTakeEffect = mayTakeEffect
         self.code = code
         self.status = status
         self.title = title
@@ -78,8 +82,15 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
     static let superseded = PresenceError(
         code: .superseded, title: "superseded", detail: "a newer call sets the same, so this one was not retried")
 
-    static func unreachable(_ detail: String) -> PresenceError {
-        PresenceError(code: .unreachable, title: "unreachable", detail: detail)
+    static func unreachable(_ detail: String, mayTakeEffect: Bool = false) -> PresenceError {
+        PresenceError(code: .unreachable, title: "unreachable", detail: detail, mayTakeEffect: mayTakeEffect)
+    }
+
+    /// The error of the last attempt of a call, of which an earlier attempt may have taken effect.
+    func after(anAttemptThatMayTakeEffect: Bool) -> PresenceError {
+        var error = self
+        error.mayTakeEffect = mayTakeEffect || anAttemptThatMayTakeEffect
+        return error
     }
 
     static func badAnswer(_ detail: String, status: Int = 200) -> PresenceError {

@@ -26,6 +26,8 @@ struct TransportRequest: Sendable, Equatable {
     var body: [UInt8]?
     var token: String
     var lastEventID: String?
+    /// The name of the call, which its repetitions share.
+    var idempotencyKey: String?
 }
 
 /// A node's answer.

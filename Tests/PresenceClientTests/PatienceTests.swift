@@ -41,13 +41,40 @@ import Testing
         #expect(error?.code == .cancelled && transport.requests.count == 1)
     }
 
-    @Test("An event is not published twice") func publishOnce() async throws {
+    @Test("A call whose answer is lost is sent again with its key and its bytes, and another call has another key") func lostAnswers()
+        async throws
+    {
         let (client, transport) = client { _, _ in nil }
-        let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001) }
-        #expect(error?.code == .unreachable && transport.requests.count == 1)
-        // A call that has the same effect when repeated is tried at every address.
-        await #expect(throws: PresenceError.self) { try await client.setSelfStatus("busy") }
-        #expect(transport.requests.count == 5)
+        for _ in 0..<2 {
+            let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001, ext: "x") }
+            #expect(error?.code == .unreachable && error?.mayTakeEffect == true)
+        }
+        let requests = transport.requests
+        #expect(requests.count == 8)
+        for call in [requests.prefix(4), requests.suffix(4)] {
+            #expect(Set(call.map(\.idempotencyKey)).count == 1 && Set(call.map(\.body)).count == 1)
+            #expect((1...64).contains(call.first?.idempotencyKey?.utf8.count ?? 0))
+        }
+        #expect(requests[0].idempotencyKey != requests[4].idempotencyKey)
+        // A call that has the same effect when repeated needs no key, and a read has no effect.
+        let change = await #expect(throws: PresenceError.self) { try await client.setSelfStatus("busy") }
+        let read = await #expect(throws: PresenceError.self) { try await client.getUserStatus(["bob"]) }
+        #expect(change?.mayTakeEffect == true && read?.mayTakeEffect == false)
+        #expect(transport.requests.count == 16 && transport.requests[8...].allSatisfy { $0.idempotencyKey == nil })
+    }
+
+    @Test("After 50001 that may take effect an event is repeated with its key") func mayTakeEffect() async throws {
+        let status = #"{"userID":"ann","statusType":"ONLINE","version":"01"}"#
+        let refused = #"{"title":"t","detail":"d","status":503,"code":50001,"mayTakeEffect":true}"#
+        let (client, transport) = client { number, _ in
+            number == 1 ? .answer(503, refused) : .answer(200, #"{"eventID":"e","userStatus":\#(status)}"#)
+        }
+        #expect(try await client.publishEvent(10_001).eventID == "e")
+        let keys = transport.requests.map(\.idempotencyKey)
+        #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
+        let (other, _) = self.client { _, _ in .answer(503, refused) }
+        let error = await #expect(throws: PresenceError.self) { try await other.publishEvent(10_001) }
+        #expect(error?.code == .ownerUnreachable && error?.mayTakeEffect == true)
     }
 
     @Test("publishEvent sends the fields of the API") func publish() async throws {

@@ -199,15 +199,14 @@ import Testing
 }
 
 @Suite struct CallRetryTests {
-    private func delay(_ code: PresenceError.Code, _ asked: Duration? = nil, attempt: Int = 0, isRepeatable: Bool = true) -> Duration? {
+    private func delay(_ code: PresenceError.Code, _ asked: Duration? = nil, attempt: Int = 0) -> Duration? {
         var random = SplitMix64(seed: 3)
         let error = PresenceError(code: code, status: 503, detail: "", retryAfter: asked)
-        return CallRetry().delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random)
+        return CallRetry().delay(after: error, attempt: attempt, using: &random)
     }
 
     @Test("Only safe calls are retried") func retries() {
-        #expect(delay(.ownerUnreachable) != nil && delay(.ownerUnreachable, isRepeatable: false) != nil)
-        #expect(delay(.unreachable) != nil && delay(.unreachable, isRepeatable: false) == nil)
+        #expect(delay(.ownerUnreachable) != nil && delay(.unreachable) != nil)
         for code in [PresenceError.Code.badParameter, .switchedOff, .notInPlan, .cancelled, .badAnswer] { #expect(delay(code) == nil) }
         #expect(delay(.ownerUnreachable, attempt: 3) == nil)
     }
