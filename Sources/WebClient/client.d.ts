@@ -256,6 +256,8 @@ export interface CallLimits {
 export interface CallOptions {
   /** The user for whom a back end acts. */
   asUser?: string;
+  /** A name for a call that publishes an event or changes the relationship chain: 1 to 58 characters of visible ASCII. A page that was loaded again may repeat the call with it: a node answers it as it answered the first, for an hour. By default the client makes one for each call, and repeats the call with it. */
+  idempotencyKey?: string;
 }
 
 /** The reason why a call or a login failed. A call that failed has changed nothing, unless `mayTakeEffect` is true. */
@@ -310,7 +312,7 @@ export class PresenceClient extends EventTarget {
   close(): Promise<void>;
   /** Sets the own custom status, a text of at most 256 bytes; null or an empty text clears it. */
   setSelfStatus(customStatus: string | null, options?: { expiry?: number } & CallOptions): Promise<{ userStatus: UserStatus }>;
-  /** Publishes a number of the app's own, at least 10,000. The client does not repeat the call if the connection breaks before the answer. */
+  /** Publishes a number of the app's own, at least 10,000. */
   publishEvent(value: number, options?: { ext?: string, expiry?: number, sendToOnlineUsersOnly?: boolean, syncEnabled?: boolean, sessionID?: string } & CallOptions): Promise<{ eventID: string, userStatus: UserStatus }>;
   /** Returns the status of users, which may include the own user. */
   getUserStatus(userIDs: string[], options?: CallOptions): Promise<{ userStatusList: UserStatus[], errorUserList: UserError[], asOf: number }>;

@@ -273,6 +273,9 @@
  * Options of every call.
  * @typedef {Object} CallOptions
  * @property {string} [asUser] The user for whom a back end acts.
+ * @property {string} [idempotencyKey] A name for a call that publishes an event or changes the relationship chain: 1 to 58 characters of
+ * visible ASCII. A page that was loaded again may repeat the call with it: a node answers it as it answered the first, for an hour. By
+ * default the client makes one for each call, and repeats the call with it.
  */
 
 // MARK: Errors
@@ -353,7 +356,8 @@ export class PresenceError extends Error {
   }
 }
 
-const unreachable = (detail) => new PresenceError({ code: PresenceCode.unreachable, title: "unreachable", detail, mayTakeEffect: true });
+const unreachable = (detail, mayTakeEffect = false) =>
+  new PresenceError({ code: PresenceCode.unreachable, title: "unreachable", detail, mayTakeEffect });
 const closedError = (detail) => new PresenceError({ code: PresenceCode.closed, title: "closed", detail });
 const supersededError = () =>
   new PresenceError({ code: PresenceCode.superseded, title: "superseded", detail: "a newer call sets the same, so this one was not retried" });
@@ -421,23 +425,43 @@ const CALL_ATTEMPTS_MAX = 4;
 const RETRY_AFTER_MAX = 10;
 
 /** The wait before the next attempt of a call; null if there is none. */
-function retryDelay(error, attempt, isRepeatable, random) {
+function retryDelay(error, attempt, random) {
   if (attempt + 1 >= CALL_ATTEMPTS_MAX) return null;
   const wait = jitter(CALL_BACKOFF, attempt, random);
   switch (error.code) {
     case PresenceCode.ownerUnreachable:
-      return error.mayTakeEffect && !isRepeatable ? null : wait;
+    case PresenceCode.unreachable:
+      return wait;
     case PresenceCode.overloaded:
     case PresenceCode.calledTooOften: {
       const asked = error.retryAfter ?? 1;
       return asked <= RETRY_AFTER_MAX ? asked * 1_000 + wait : null;
     }
-    case PresenceCode.unreachable:
-      return isRepeatable ? wait : null;
     default:
       return null;
   }
 }
+
+// MARK: Keys of calls
+
+/**
+ * The operations whose repetition could be told apart. Each call has a random key, and is repeated with the same one: the node answers a
+ * repetition as it answered the call. All other operations have the same effect if they are carried out twice.
+ */
+const KEYED = new Set([
+  "publishEvent", "addFriend", "doResponse", "deleteFriends", "deletePendency", "pendencyReport", "modifyFriend", "createFriendGroup",
+  "deleteFriendGroup", "renameFriendGroup", "addFriendsToFriendGroup", "delFriendsFromFriendGroup", "addBlackList", "deleteBlackList",
+  "importFriends", "deleteAllFriends",
+]);
+
+/** A random text of 24 characters. */
+const randomText = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The options of a call with its key. The app may have given one. */
+const withKey = (name, options) => (KEYED.has(name) ? { ...options, idempotencyKey: options.idempotencyKey ?? randomText() } : options);
+
+/** Whether a lost answer leaves no doubt, because the operation only reads. */
+const isRead = (name) => /^(get|check)/.test(name);
 
 // MARK: Server-sent events
 
@@ -1783,9 +1807,10 @@ class Engine {
   /**
    * Makes a call, first at the session's address, and retries it. A rejected token is renewed once.
    *
-   * `body` is an object, or a function that makes the object of each attempt, so that a retry leaves out what newer calls have set.
+   * `body` is an object, or a function that makes the object of each attempt, so that a retry leaves out what newer calls have set. Its member
+   * `idempotencyKey` becomes a header.
    */
-  async call(operation, body, { isRepeatable = true, number = undefined, address = undefined, attemptsMax = CALL_ATTEMPTS_MAX } = {}) {
+  async call(operation, body, { number = undefined, address = undefined, attemptsMax = CALL_ATTEMPTS_MAX } = {}) {
     if (this.#requests.size >= CALLS_MAX) {
       throw new PresenceError({
         code: PresenceCode.tooManyCalls, title: "too many calls", detail: `${operation}: ${CALLS_MAX} calls wait for an answer` });
@@ -1796,7 +1821,7 @@ class Engine {
     let mayTakeEffect = false;
     while (true) {
       if (this.#isClosed) throw closedError("the client is closed");
-      const content = compact(typeof body === "function" ? body() : body);
+      const { idempotencyKey, ...content } = compact(typeof body === "function" ? body() : body);
       if (content.asUser === undefined && this.#options.asUser) content.asUser = this.#options.asUser;
       // A text that is cleared is not a field that is absent.
       const text = JSON.stringify(content);
@@ -1804,7 +1829,7 @@ class Engine {
       const at = address ?? this.#callAddress;
       const sentAt = Date.now();
       try {
-        const answer = await this.#sendOnce(operation, text, at, token);
+        const answer = await this.#sendOnce(operation, text, at, token, KEYED.has(operation) ? idempotencyKey : undefined);
         if (content.sessionID) this.#noteLife(content.sessionID, sentAt);
         return answer;
       } catch (error) {
@@ -1815,7 +1840,7 @@ class Engine {
         }
         mayTakeEffect ||= error.mayTakeEffect;
         error.mayTakeEffect = mayTakeEffect;
-        const delay = attempt + 1 < attemptsMax ? retryDelay(error, attempt, isRepeatable, this.#options.random) : null;
+        const delay = attempt + 1 < attemptsMax ? retryDelay(error, attempt, this.#options.random) : null;
         if (delay === null || this.#isClosed) throw error;
         attempt += 1;
         if (address === undefined && error.code !== PresenceCode.calledTooOften && this.#callAddress === at) {
@@ -1828,7 +1853,7 @@ class Engine {
     }
   }
 
-  async #sendOnce(operation, text, address, token) {
+  async #sendOnce(operation, text, address, token, key) {
     const control = new AbortController();
     this.#requests.add(control);
     let isSilent = false;
@@ -1844,7 +1869,9 @@ class Engine {
     const exchange = async () => {
       response = await this.#options.fetch(`${this.#options.addresses[address]}/v1/${operation}`, {
         method: "POST",
-        headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+        headers: {
+          Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...(key === undefined ? {} : { "Idempotency-Key": key }),
+        },
         body: text, signal: control.signal, cache: "no-store", redirect: "error", credentials: "omit",
       });
       return readText(response, ANSWER_BYTES_MAX);
@@ -1858,7 +1885,8 @@ class Engine {
     } catch (error) {
       if (this.#isClosed) throw closedError("the client is closed");
       if (error instanceof PresenceError) throw error;
-      throw unreachable(`${operation}: ${isSilent ? `no answer within ${this.#options.callTimeout} ms` : String(error.cause ?? error)}`);
+      const reason = isSilent ? `no answer within ${this.#options.callTimeout} ms` : String(error.cause ?? error);
+      throw unreachable(`${operation}: ${reason}`, !isRead(operation));
     } finally {
       clearTimeout(timer);
       clearTimeout(doubt);
@@ -1885,9 +1913,9 @@ class Engine {
   }
 
   /** Sets facts with one call. */
-  set(operation, facts, options, body, isRepeatable = true) {
+  set(operation, facts, options, body) {
     return this.#inTurn({ user: this.user(options), facts: new Set(facts), startsFollowing: false }, (number) =>
-      this.call(operation, body, { number, isRepeatable }));
+      this.call(operation, body, { number }));
   }
 
   async getUserStatus(userIDs, options) {
@@ -1967,15 +1995,17 @@ class Engine {
 
   publish(value, options) {
     const body = { sessionID: this.session?.sessionID, ...options, value };
-    // An event that is published twice has two IDs, so the app decides whether to repeat the call.
-    return this.set("publishEvent", ["event"], options, body, false);
+    return this.set("publishEvent", ["event"], options, body);
   }
 
   /** Makes a call about users in runs, and merges the lists of the answers. */
   async decide(operation, userIDs, body, listName) {
     const answer = { [listName]: [], errorUserList: [] };
+    let count = 0;
     const failed = await this.#inBatches(userIDs, this.#options.limits.chainUsersMax, async (batch) => {
-      const part = await this.call(operation, { ...body, userIDs: batch });
+      // Each run is a call of its own.
+      const idempotencyKey = body.idempotencyKey && `${body.idempotencyKey}${count++ === 0 ? "" : `-${count}`}`;
+      const part = await this.call(operation, { ...body, userIDs: batch, idempotencyKey });
       answer[listName].push(...(part[listName] ?? []));
       answer.errorUserList.push(...(part.errorUserList ?? []));
     });
@@ -2147,7 +2177,7 @@ const canShareTabs = () =>
 class TabGroup {
   #name;
   #member;
-  #id = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  #id = randomText();
   #channel;
   #queue = new AbortController();
   #release = () => {};
@@ -2224,7 +2254,7 @@ class TabGroup {
     this.#calls.clear();
     for (const call of calls) {
       if (call.name === "logout" && isLogout) call.resolve({});
-      else call.reject(error);
+      else call.reject(new PresenceError({ ...flatten(error), mayTakeEffect: error.mayTakeEffect && !isRead(call.name) }));
     }
     const waits = this.isLeading && this.hasFollowers;
     this.isLeading = false;
@@ -2312,11 +2342,11 @@ class TabGroup {
     this.#expectLeader();
   }
 
-  /** Ends a call that must not be repeated. The tab that was asked is gone. */
+  /** Ends a call that must not be repeated: it names the session that publishes. The tab that was asked is gone, with its session. */
   #fails(call) {
     if (!call.wasSent || call.name !== "publishEvent") return false;
     this.#calls.delete(call.id);
-    call.reject(unreachable(`${call.name}: the leading tab is gone`));
+    call.reject(unreachable(`${call.name}: the leading tab is gone`, true));
     return true;
   }
 
@@ -2902,7 +2932,7 @@ export class PresenceClient extends EventTarget {
     this.#group = null;
     this.#engine?.abandon();
     this.#engine = null;
-    if (group) this.#leaving = group.leave("now", unreachable("the page was hidden")).finally(() => (this.#leaving = null));
+    if (group) this.#leaving = group.leave("now", unreachable("the page was hidden", true)).finally(() => (this.#leaving = null));
     this.#setState({ state: "waiting", reason: "the page is not active" });
   }
 
@@ -2925,6 +2955,8 @@ export class PresenceClient extends EventTarget {
   #run(name, ...args) {
     if (this.#state === "closed") return Promise.reject(closedError("the client is closed"));
     if (this.#isSuspended) return Promise.reject(unreachable(`${name}: the page is not active`));
+    // A tab that takes the lead later repeats the call with the same key.
+    if (KEYED.has(name)) args.push(withKey(name, args.pop()));
     if (this.#group && !this.#group.isLeading) return this.#group.call(name, args);
     this.#engine ??= this.#makeEngine();
     return this.#engine.run(name, args);
@@ -2943,7 +2975,7 @@ export class PresenceClient extends EventTarget {
   }
 
   /**
-   * Publishes a number of the app's own, at least 10,000. The client does not repeat the call if the connection breaks before the answer.
+   * Publishes a number of the app's own, at least 10,000.
    * @param {number} value
    * @param {{ ext?: string, expiry?: number, sendToOnlineUsersOnly?: boolean, syncEnabled?: boolean, sessionID?: string } & CallOptions} [options]
    * @returns {Promise<{ eventID: string, userStatus: UserStatus }>}

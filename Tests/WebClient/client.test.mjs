@@ -162,7 +162,8 @@ test("A refused connection fails with unreachable, and connect gives up after it
   const network = await Network.to(cluster.nodes[0].client);
   await network.close();
   const ann = client(newUser("ann"), { addresses: [network.url], backoff: { initial: 5, max: 10 }, loginAttemptsMax: 3 });
-  await assert.rejects(ann.getVisibility(), { code: PresenceCode.unreachable, status: 0, mayTakeEffect: true });
+  await assert.rejects(ann.getVisibility(), { code: PresenceCode.unreachable, status: 0, mayTakeEffect: false });
+  await assert.rejects(ann.setVisibility({ invisible: true }), { code: PresenceCode.unreachable, status: 0, mayTakeEffect: true });
   await assert.rejects(ann.connect(), { code: PresenceCode.unreachable });
   assert.equal(ann.state, "idle");
 });
@@ -457,17 +458,33 @@ test("An address that is not a URL with a scheme is refused by name when the cli
   }
 });
 
-test("A call that got no answer is repeated at the next address, but publishEvent is not", async () => {
+test("A call that got no answer is repeated at the next address, with the same key", async () => {
   const broken = await scripted((request, response) => response.destroy());
-  const sound = await scripted((request, response) => json(response, 200, { userStatus: { userID: "ann", version: "1", customStatus: "x" } }));
+  const sound = await scripted((request, response) =>
+    json(response, 200, { eventID: "e", userStatus: { userID: "ann", version: "1", customStatus: "x" } }));
   const ann = client("ann", { addresses: [broken.url, sound.url], random: () => 0 });
   assert.equal((await ann.setSelfStatus("x")).userStatus.customStatus, "x");
   assert.equal(broken.requests.length, 1);
   const other = client("ann", { addresses: [broken.url, sound.url], random: () => 0 });
-  await assert.rejects(other.publishEvent(10_000), { code: PresenceCode.unreachable, mayTakeEffect: true });
-  assert.equal(broken.requests.length, 2);
-  assert.equal(sound.requests.length, 1);
+  assert.equal((await other.publishEvent(10_000)).eventID, "e");
+  assert.equal((await other.publishEvent(10_000, { idempotencyKey: "own" })).eventID, "e");
+  const keys = (node) => node.requests.map((request) => request.headers["idempotency-key"]);
+  assert.equal(keys(broken)[0], undefined);
+  assert.match(keys(broken)[1], /^[0-9a-f]{24}$/);
+  assert.deepEqual(keys(sound), [undefined, keys(broken)[1], "own"]);
   await Promise.all([broken.close(), sound.close()]);
+});
+
+test("After 50001 that may take effect an event is repeated with its key, and is published once", async () => {
+  const node = await scripted((request, response, requests) => {
+    if (requests.length > 1) return json(response, 200, { eventID: "e", userStatus: { userID: "ann", version: "1" } });
+    json(response, 503, { code: 50001, status: 503, title: "t", detail: "d", mayTakeEffect: true });
+  });
+  const ann = client("ann", { addresses: [node.url], random: () => 0 });
+  assert.equal((await ann.publishEvent(10_000)).eventID, "e");
+  const keys = node.requests.map((request) => request.headers["idempotency-key"]);
+  assert.ok(keys.length === 2 && keys[0] && keys[0] === keys[1], `${keys}`);
+  await node.close();
 });
 
 test("Calls of one fact are sent in order, and an older one is not retried after a newer one", async () => {
