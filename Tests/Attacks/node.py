@@ -116,6 +116,30 @@ def logins_that_last(target):
         connection.close()
 
 
+@attack()
+def token_spellings(target):
+    """Thirty tokens, each with the last characters, the padding and the spellings of the word Bearer that other readers take as the same."""
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    words = ["".join(c.upper() if number >> place & 1 else c for place, c in enumerate("bearer")) for number in range(64)]
+    tokens = [target.token(f"mallory{number}") for number in range(30)]
+    while not target.is_over:
+        connection = target.connect()
+        connection.send(begin())
+        number = 1
+        for token in tokens:
+            others = [token[:-1] + digits[digits.index(token[-1]) ^ bits] for bits in range(4)]
+            spellings = [f"{word} {other}{'=' * padding}" for word in words for other in others for padding in (0, 1)]
+            fields = [request(number + 2 * place, "/v1/events?platform=" + "x" * 100, authorization=spelling)
+                      for place, spelling in enumerate(spellings)]
+            number += 2 * len(fields)
+            for place in range(0, len(fields), 64):
+                if not connection.send(b"".join(fields[place:place + 64]), read=True):
+                    break
+                target.note(spellings=64)
+        connection.receive(0.1)
+        connection.close()
+
+
 @attack(ports=("cluster",), settings={"ROLLCALL_CLUSTER_SECRET": "the secret of this cluster"})
 def wrong_proofs(target):
     """Each under a name of its own, with line feeds and escape codes: what they would write into the log is bounded."""

@@ -44,6 +44,29 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A token is accepted in one spelling, and the tokens that a node keeps are bounded in bytes") func spellings() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        let bytes = { (node: Int) async throws in
+            try await fixture.nodes[node].metricsText().firstMatch(of: /\nrollcall_verified_tokens_bytes ([0-9]+)\n/).flatMap { Int($0.1) }
+        }
+        for node in 0..<3 {
+            let token = token(["jti": "\(node)"])
+            #expect(try await call(fixture, token, node: node).status == 200)
+            let kept = try #require(try await bytes(node))
+            #expect((1...(10 << 20)).contains(kept))
+            let last = try #require(token.last.flatMap { digits.firstIndex(of: $0) })
+            let others = (1...3).map { String(token.dropLast()) + String(digits[last ^ $0]) }
+            for spelling in others + ["\(token)=", "\(token).", ".\(token)"] {
+                let refused = try await call(fixture, spelling, node: node)
+                #expect(refused.status == 401 && refused.code == 6014 && refused.detail.contains("Base64url"), "\(refused)")
+            }
+            #expect(try await call(fixture, token, node: node).status == 200)
+            #expect(try await bytes(node) == kept)
+        }
+        try await fixture.stop()
+    }
+
     @Test("A claim of another type is named, with its type and the right one") func types() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         for (claim, value, detail) in [

@@ -45,6 +45,21 @@ import Testing
         #expect(throws: AuthenticationError.self) { try result.get() }
     }
 
+    @Test("Another spelling of a token is refused: padding, the other alphabet, unused bits, more dots") func spellings() async throws {
+        let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a")
+        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        let last = try #require(token.last.flatMap { digits.firstIndex(of: $0) })
+        // A signature of 32 bytes leaves two bits of its last digit unused.
+        let others = (1...3).map { String(token.dropLast()) + String(digits[last ^ $0]) }
+        let parts = token.split(separator: ".").map(String.init)
+        let padded = (0..<3).map { index in parts.enumerated().map { $0 == index ? $1 + "=" : $1 }.joined(separator: ".") }
+        for spelling in others + padded + ["\(token).", ".\(token)", "\(token) ", token.replacing(".", with: "..")] {
+            let result = try await check(spelling)
+            #expect(throws: AuthenticationError.self, "\(spelling)") { try result.get() }
+        }
+        #expect(await isTaken(token))
+    }
+
     @Test("A name with a control character or 65 bytes is refused") func names() async throws {
         for user in ["a\u{0}b", String(repeating: "x", count: 65)] {
             let token = try await TokenMint(secret: Self.secretA).token(user: user, app: "a")

@@ -53,6 +53,14 @@ import Testing
         ])
     func badBase64(text: String) { #expect(Base64.bytes(of: text) == nil) }
 
+    @Test(
+        "Base64url has one spelling of the same bytes",
+        arguments: [
+            ("", true), ("YQ", true), ("YWI", true), ("YWJj", true), ("-_-_", true), ("Y", false), ("YR", false), ("YWJ", false),
+            ("YQ==", false), ("+/+/", false), ("YW Jj", false),
+        ])
+    func urlText(text: String, isCanonical: Bool) { #expect(Base64.isCanonicalURLText(Array(text.utf8)) == isCanonical) }
+
     @Test("Names of custom fields are 1 to 8 letters or digits") func customNames() {
         for name in ["a", "Blood", "A1b2C3d4"] { #expect(CustomField.isValidName(name)) }
         for name in ["", "too long", "ninechars", "a_b", "é"] { #expect(!CustomField.isValidName(name)) }

@@ -195,6 +195,11 @@ public final class Authenticator: Sendable {
 
     private func verify(_ token: [UInt8], at wall: Milliseconds) async throws -> Caller {
         guard token.count <= 8_192 else { throw AuthenticationError(reason: "the token is longer than 8192 bytes") }
+        // The parser reads other spellings, too. Each would be an entry of its own in the cache of verified tokens.
+        let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, parts.allSatisfy({ Base64.isCanonicalURLText($0) }) else {
+            throw AuthenticationError(reason: "the token is not three parts in Base64url without padding, with dots between them")
+        }
         let (header, claims): (JWTHeader, TokenClaims)
         do { (header, claims, _) = try DefaultJWTParser().parse(token, as: TokenClaims.self) } catch {
             throw AuthenticationError(reason: "the token is not a JWT whose claims are a JSON object")
@@ -248,10 +253,11 @@ public struct TokenMint: Sendable {
     }
 }
 
-/// A verified token, by its whole header field.
+/// A verified token.
 ///
 /// A connection keeps its last one. A comparison byte by byte costs a connection of one caller no lookup and no allocation.
 final class VerifiedToken {
+    /// The whole value of the `Authorization` field in which the token first came.
     let header: [UInt8]
     let caller: Caller
     /// The refusal of the user's last login, and the time until which the next one is refused.
@@ -263,21 +269,32 @@ final class VerifiedToken {
     }
 }
 
-/// The verified tokens of one event loop. A hit costs one lookup. A full table is emptied.
+/// The verified tokens of one event loop. A hit costs one lookup. A full table is emptied, and each token is then checked once more.
 struct VerifiedTokens {
-    /// Most entries, of about 500 bytes each.
-    static let countMax = 20_000
+    /// Most bytes of all entries of a loop.
+    static let bytesMax = 10 << 20
+    /// What an entry costs besides the two copies of its token: the caller, and a place in a table that is half empty.
+    static let entryBytes = 400
 
+    /// By the token without the word `Bearer`, because that word has 64 spellings.
     private var tokens: [[UInt8]: VerifiedToken] = [:]
+    private(set) var bytes = 0
 
-    /// The token of this header, if it is known and has not expired.
-    func token(_ header: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
-        guard let token = tokens[header], !token.caller.isExpired(at: wall) else { return nil }
-        return token
+    /// The verified token, if it is known and has not expired.
+    func token(_ token: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
+        guard let known = tokens[token], !known.caller.isExpired(at: wall) else { return nil }
+        return known
     }
 
-    mutating func add(_ token: VerifiedToken) {
-        if tokens.count >= Self.countMax { tokens.removeAll(keepingCapacity: true) }
-        tokens[token.header] = token
+    mutating func add(_ verified: VerifiedToken, as token: [UInt8]) {
+        let cost = token.count + verified.header.count + Self.entryBytes
+        if bytes + cost > Self.bytesMax {
+            tokens.removeAll(keepingCapacity: true)
+            bytes = 0
+        }
+        if let replaced = tokens.updateValue(verified, forKey: token) {
+            bytes -= token.count + replaced.header.count + Self.entryBytes
+        }
+        bytes += cost
     }
 }

@@ -24,22 +24,31 @@ struct Callers {
         {
             return known.caller
         }
-        guard let token = tokens.token(Array(header), at: now.wall),
+        guard let text = Self.token(in: header), let token = tokens.token(text, at: now.wall),
             !voidTokens.isVoid(token.caller.user, issuedAt: token.caller.issuedAt)
         else { return nil }
         connection.applicationState = token
         return token.caller
     }
 
+    /// Bytes of the verified tokens that this loop keeps.
+    var bytes: Int { tokens.bytes }
+
     private static let prefix = Array("bearer ".utf8)
+
+    /// What follows the word `Bearer`; nil for another value of an `Authorization` field.
+    private static func token(in header: some Collection<UInt8>) -> [UInt8]? {
+        guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else { return nil }
+        return Array(header.dropFirst(prefix.count))
+    }
 
     /// The token in the value of an `Authorization` field.
     static func bearerToken(in header: [UInt8]) throws(Problem) -> [UInt8] {
-        guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else {
+        guard let token = token(in: header) else {
             throw .notLoggedIn(
                 header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\"")
         }
-        return Array(header.dropFirst(prefix.count))
+        return token
     }
 
     /// Keeps a checked token if it is valid. Returns its caller.
@@ -55,7 +64,7 @@ struct Callers {
                     ? "the user was kicked, and the token has no iat: for 30 days a token must say when it was issued"
                     : "iat: the user was kicked after the token was issued; log in again for a new token")
         case .success(let caller):
-            tokens.add(VerifiedToken(header: header, caller: caller))
+            tokens.add(VerifiedToken(header: header, caller: caller), as: try Self.bearerToken(in: header))
             return caller
         case .failure(let error): throw .notLoggedIn(error.reason)
         }

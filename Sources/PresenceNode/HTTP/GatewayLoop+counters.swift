@@ -17,6 +17,7 @@ extension GatewayLoop {
         var connections = 0
         var sessions = 0
         var users = 0
+        var verifiedTokensBytes = 0
         var gateway = Gateway.Counters()
         /// From a change to the push of it.
         var pushSeconds = LatencyHistogram()

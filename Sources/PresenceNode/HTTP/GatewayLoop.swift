@@ -509,6 +509,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.refusals = calls.outcomes.refusals
         copy.rejections = calls.outcomes.rejections
         copy.gateway = gateway.counters
+        copy.verifiedTokensBytes = callers.bytes
         copy.sessions = gateway.sessionsCount
         copy.users = gateway.usersCount
         copy.pushSeconds = turns.seconds

@@ -40,6 +40,10 @@ struct MetricsSnapshot {
     private func describeUsers(_ metrics: inout MetricsText) {
         metrics.gauge("rollcall_sessions", "Open sessions on this node.", Double(gateways.reduce(0) { $0 + $1.sessions }))
         metrics.gauge("rollcall_connections", "Open client connections.", Double(gateways.reduce(0) { $0 + $1.connections }))
+        metrics.gauge(
+            "rollcall_verified_tokens_bytes",
+            "Bytes of the tokens that this node has checked and keeps; at most 10 MiB for each event loop.",
+            Double(gateways.reduce(0) { $0 + $1.verifiedTokensBytes }))
         metrics.gauge("rollcall_users_online", "Users that this node owns and that are ONLINE.", Double(node.usersOnline))
         metrics.gauge("rollcall_users_owned", "Users that this node owns and keeps a record of.", Double(node.usersOwned))
         metrics.gauge("rollcall_users_watched", "Users that a session on this node follows.", Double(node.views.count))

@@ -37,6 +37,30 @@ public enum Base64 {
         }
     }
 
+    /// Whether a text is the only spelling of its bytes in Base64url without padding (RFC 4648 §5, RFC 7515 §2).
+    ///
+    /// The bits of the last digit that belong to no byte must be zero.
+    public static func isCanonicalURLText(_ text: some Collection<UInt8>) -> Bool {
+        var (bits, digitsCount): (UInt32, Int) = (0, 0)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "-"): bits = 62
+            case UInt8(ascii: "_"): bits = 63
+            case UInt8(ascii: "+"), UInt8(ascii: "/"): return false
+            default:
+                guard let digit = digit(byte) else { return false }
+                bits = digit
+            }
+            digitsCount += 1
+        }
+        switch digitsCount % 4 {
+        case 0: return true
+        case 2: return bits & 15 == 0
+        case 3: return bits & 3 == 0
+        default: return false
+        }
+    }
+
     private static func digit(_ byte: UInt8) -> UInt32? {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))

@@ -27,6 +27,23 @@ import Testing
         expect(caller(header, at: 6_999) == ann && caller(header, at: 7_000) == nil)
     }
 
+    @Test("A token is kept once, however the word Bearer is written, and all of them have a limit in bytes")
+    mutating func tokensInBytes() throws {
+        let spellings = ["Bearer abc", "bearer abc", "BEARER abc"].map { Array($0.utf8) }
+        _ = try callers.checked(spellings[0], .success(ann), VoidTokens())
+        let bytes = callers.bytes
+        for spelling in spellings {
+            expect(caller(spelling) == ann)
+            _ = try callers.checked(spelling, .success(ann), VoidTokens())
+        }
+        expect(callers.bytes == bytes)
+        for number in 0..<2_000 {
+            _ = try callers.checked(
+                spellings[0] + Array("\(number)".utf8) + [UInt8](repeating: 0x78, count: 8_000), .success(ann), VoidTokens())
+            expect(callers.bytes <= VerifiedTokens.bytesMax)
+        }
+    }
+
     @Test("A token that was issued a second before its user was kicked is refused, also if it is known")
     mutating func kickedUser() throws {
         _ = try callers.checked(header, .success(ann), VoidTokens())
