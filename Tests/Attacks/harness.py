@@ -2,7 +2,7 @@
 
 An attack is a function in a file of its topic beside this one, registered by `@attack`. It runs in a process of its own, gets a `Target`, and
 goes on until `target.is_over`. The node runs on core 0; the attacker and the honest client share core 1, because the machine is small."""
-import collections, json, math, multiprocessing, os, select, socket, subprocess, sys, threading, time
+import collections, http.client, json, math, multiprocessing, os, select, socket, subprocess, sys, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Chaos"))
 import cluster as chaos
@@ -52,8 +52,17 @@ class Target:
     def seconds_left(self):
         return max(self.end - time.monotonic(), 0)
 
-    def token(self, user="mallory"):
-        return chaos.token(user)
+    def token(self, user="mallory", **claims):
+        return chaos.token(user, **claims)
+
+    def call(self, operation, body, token, port, prefix="v1"):
+        """The status of one call."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("POST", f"/{prefix}/{operation}", json.dumps(body), {"Authorization": f"Bearer {token}"})
+            return connection.getresponse().status
+        finally:
+            connection.close()
 
     def connect(self, port=None, receive_bytes=None):
         """A connection to the attacked port that says how long the node lets it live. `receive_bytes`: the size of its receive buffer."""

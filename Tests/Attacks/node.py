@@ -1,5 +1,5 @@
 """Attacks on what a node does with connections and requests that are well formed."""
-import os, select, socket, struct
+import json, os, select, socket, struct
 from frames import END_HEADERS, END_STREAM, HEADERS, PREFACE, RESET, SETTINGS, UPDATE, frame, text
 from harness import attack
 
@@ -138,6 +138,31 @@ def token_spellings(target):
                 target.note(spellings=64)
         connection.receive(0.1)
         connection.close()
+
+
+@attack(ports=("ops",))
+def kicks_of_another_app(target):
+    """A back end of app b kicks users that nobody has seen, up to its limit and beyond. A kick of the honest app stays: the kicked user's
+    earlier token opens nothing."""
+    earlier = target.token("kicked", issued_ago=60)
+    status = target.call("kick", {"userID": "kicked"}, target.token("operator", admin=True), target.ops, "admin/v1")
+    if status != 200 or target.call("getUserStatus", {"userIDs": ["kicked"]}, earlier, target.client) != 401:
+        raise SystemExit(f"the kick was answered {status}, or the kicked user's token still opens the node")
+    admin, number = target.token("operator", app="b", admin=True), 0
+    if target.call("setAppPolicy", {"settings": {"kicks.max": 10_000}}, admin, target.ops, "admin/v1") != 200:
+        raise SystemExit("the limit of kicks was not set")
+    while not target.is_over:
+        connection = target.connect()
+        while connection.is_open and not target.is_over:
+            bodies = [json.dumps({"userID": f"user{number + place}"}).encode() for place in range(50)]
+            number += len(bodies)
+            requests = [f"POST /admin/v1/kick HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {admin}\r\nContent-Length: {len(body)}\r\n\r\n"
+                        .encode() + body for body in bodies]
+            if connection.send(b"".join(requests), read=True):
+                target.note(kicks=len(bodies))
+        connection.close()
+    if target.call("getUserStatus", {"userIDs": ["kicked"]}, earlier, target.client) != 401:
+        raise SystemExit("a kick of another app has made a void token valid again")
 
 
 @attack(ports=("cluster",), settings={"ROLLCALL_CLUSTER_SECRET": "the secret of this cluster"})

@@ -26,9 +26,12 @@ def free_ports(count):
     return ports
 
 
-def token(user, app="default", admin=False, secret="rollcall development key, never in earnest!"):
-    """What `rollcall token` prints, for the development key; a process for each of many users takes too long."""
+def token(user, app="default", admin=False, secret="rollcall development key, never in earnest!", issued_ago=None):
+    """What `rollcall token` prints, for the development key; a process for each of many users takes too long. `issued_ago`: seconds, for
+    `iat`."""
     claims = {"sub": user, "app": app, "exp": int(time.time()) + 86_400, **({"role": "admin"} if admin else {})}
+    if issued_ago is not None:
+        claims["iat"] = int(time.time()) - issued_ago
     encoded = lambda part: base64.urlsafe_b64encode(part).rstrip(b"=")
     text = b".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     return (text + b"." + encoded(hmac.digest(secret.encode(), text, hashlib.sha256))).decode()

@@ -65,6 +65,67 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("Kicks of one app never end those of another, and a kick beyond the app's limit is an error") func kicksOfApps() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let token = try signedToken(user: "ann", age: 5)
+        let call = { (node: Int) in
+            try await HTTPExchange.send(
+                .post, host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/getUserStatus",
+                headers: [("authorization", "Bearer \(token)")], body: #"{"userIDs":["ann"]}"#,
+                on: MultiThreadedEventLoopGroup.singleton.next()
+            ).status
+        }
+        #expect(try await fixture.admin("kick", #"{"userID":"ann"}"#).status == 200)
+        #expect(try await fixture.admin("setAppPolicy", #"{"settings":{"kicks.max":20}}"#, app: "b").status == 200)
+        for number in 0..<20 {
+            #expect(try await fixture.admin("kick", "{\"userID\":\"user\(number)\"}", app: "b", node: number % 3).status == 200)
+        }
+        for node in 0..<3 {
+            let refused = try await fixture.admin("kick", #"{"userID":"one more"}"#, app: "b", node: node)
+            #expect(refused.status == 429 && refused.json["code"]?.number == 7008, "\(refused.json)")
+            #expect(refused.json["detail"]?.text?.contains("kicks.max") == true && refused.json["retryAfter"]?.number == 3_600)
+            #expect(try await fixture.admin("kick", #"{"userID":"user0"}"#, app: "b", node: node).status == 200)
+            #expect(try await fixture.admin("kick", "{\"userID\":\"bob\(node)\"}", node: node).status == 200)
+            #expect(try await call(node) == 401)
+        }
+        try await fixture.stop()
+    }
+
+    @Test("A kicked back end's token does nothing on the ops port") func kickedBackEnd() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let token = try signedToken(user: "back end", isAdmin: true, age: 5)
+        let call = { (operation: String, body: String, node: Int) in
+            try await HTTPExchange.send(
+                operation == "export" ? .get : .post, host: "127.0.0.1", port: fixture.nodes[node].ports.ops,
+                path: "/admin/v1/\(operation)", headers: [("authorization", "Bearer \(token)")], body: body,
+                on: MultiThreadedEventLoopGroup.singleton.next())
+        }
+        let operations = [
+            ("setAppPolicy", #"{"settings":{"offlineGrace":7}}"#), ("getAppPolicy", "{}"), ("kick", #"{"userID":"ann"}"#),
+            ("recentLoad", "{}"), ("export", ""), ("clusterStatus", "{}"), ("setSelfStatus", #"{"asUser":"ann","customStatus":"x"}"#),
+        ]
+        for node in 0..<3 {
+            for (operation, body) in operations where operation != "kick" {
+                #expect(try await call(operation, body, node).status == 200, "\(operation)")
+            }
+        }
+        try await fixture.setPolicy(#"{"offlineGrace":null}"#)
+        #expect(try await fixture.admin("kick", #"{"userID":"back end"}"#, node: 1).status == 200)
+        for node in 0..<3 {
+            for (operation, body) in operations {
+                let refused = try await call(operation, body, node)
+                #expect(refused.status == 401 && refused.text.contains("the user was kicked"), "\(operation): \(refused.text)")
+            }
+        }
+        #expect(try await fixture.admin("getAppPolicy", "{}").json["settings"]?["offlineGrace"]?.number == 2)
+        let later = try signedToken(user: "back end", isAdmin: true)
+        let answer = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[2].ports.ops, path: "/admin/v1/getAppPolicy",
+            headers: [("authorization", "Bearer \(later)")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
+        #expect(answer.status == 200)
+        try await fixture.stop()
+    }
+
     @Test("A query beyond the rate limit is refused, except for a back end") func rateLimit() async throws {
         // A span that a busy machine does not leave behind: five seconds are tried in virtual time.
         let fixture = try await ServedCluster.start()

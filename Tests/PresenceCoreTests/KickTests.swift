@@ -82,19 +82,26 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
-    @Test("The gateways drop an expired kick together with the node") mutating func expiredKick() {
-        for index in cluster.processes.indices { cluster.processes[index].node.machines.facts.kicks.countMax = 2 }
+    @Test("A kick beyond the app's limit is refused, changes nothing, and no app pushes a kick of another out")
+    mutating func limit() {
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"kicks.max":2}}"#.utf8)), by: "admin", on: 0)
+        cluster.advance(.seconds(1))
         let before = cluster.now.wall
         cluster.advance(.seconds(1))
-        for user in ["ann", "bob", "bob", "carl"] {
+        for user in ["ann", "bob", "bob"] {
             cluster.advance(.milliseconds(50))
             #expect(kick(user) == .done)
         }
+        let carl = cluster.login("carl", on: 1)
+        #expect(kick("carl") == .refused(.tooManyKicks(most: 2)))
+        #expect(cluster.clients[carl].events.allSatisfy { $0.name != "onKickedOffline" })
         #expect(cluster.processes.map { $0.node.machines.facts.kicks.count } == [2, 2, 2])
+        let caller = Caller(user: UserID(app: "default", id: "ann"), isAdmin: true, expiresAt: .max, issuedAt: before)
+        #expect(cluster.processes.map { $0.node.isVoid(caller) } == [true, true, true])
         #expect(kicksOnDisks == [2, 2, 2])
-        #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
-        #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])
-        #expect(areTokensVoid(of: "carl", issuedAt: before) == [true, true, true])
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
+        #expect(areTokensVoid(of: "carl", issuedAt: before) == [false, false, false])
+        #expect(kick("ann") == .done, "a repeated kick needs no more room")
     }
 
     @Test("A kick counts for 30 days") mutating func thirtyDays() {

@@ -76,6 +76,23 @@ public struct Problem: Error, Equatable, Sendable {
     /// 6014: no token, or an invalid one.
     package static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
 
+    /// 6014: the token was issued before its user was kicked.
+    package static func kicked(_ caller: Caller) -> Problem {
+        .notLoggedIn(
+            caller.issuedAt == 0
+                ? "the user was kicked, and the token has no iat: for 30 days a token must say when it was issued"
+                : "iat: the user was kicked after the token was issued; log in again for a new token")
+    }
+
+    /// Seconds until the next attempt makes sense. Nodes remove expired kicks once an hour.
+    private static func retryAfter(_ refusal: Refusal) -> Int? {
+        switch refusal.code {
+        case 50002: 1
+        case 7008: 3_600
+        default: nil
+        }
+    }
+
     /// The problem of an owner's refusal.
     package init(_ refusal: Refusal) {
         let status =
@@ -83,9 +100,10 @@ public struct Problem: Error, Equatable, Sendable {
             case 50001, 50002: 503
             case 70107: 404
             case 6014: 401
+            case 7008: 429
             default: 400
             }
-        self.init(status: status, code: refusal.code, detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
+        self.init(status: status, code: refusal.code, detail: refusal.detail, retryAfter: Self.retryAfter(refusal))
         mayTakeEffect = refusal.mayTakeEffect
         if refusal.code == 70107 { rule = .registered }
         if refusal.code == 31704 { rule = .friends }

@@ -2,8 +2,6 @@ import PresenceWire
 
 /// The kicks of users, by which every node rejects tokens that were issued before (X5).
 struct Kicks {
-    /// Most users with a kick. One more replaces the entry that ends first.
-    var countMax = 100_000
     /// How long a kick counts: 30 days. No token should be valid for longer.
     static let horizon: Milliseconds = 30 * 86_400_000
 
@@ -18,34 +16,43 @@ struct Kicks {
     }
 
     private var entries: [UserID: Entry] = [:]
+    /// The number of entries by app.
+    private var counts: [String: Int] = [:]
 
     var count: Int { entries.count }
 
-    /// The outcome of a merge.
-    enum OnMerge: Equatable {
-        /// An entry of the same or a later time is here already.
-        case known
-        /// The entry was stored, and this row of another user was removed to make room.
-        case merged(replaced: Row?)
+    /// Whether an app may kick this user: the user's last kick still counts, or the app has room for one more.
+    ///
+    /// An entry is never removed to make room, because the user's earlier tokens would be valid again.
+    func hasRoom(for user: UserID, by policy: Policy) -> Bool {
+        entries[user] != nil || counts[String(user.app), default: 0] < Int(policy.kicksMax)
     }
 
-    /// Stores the entry if it is newer.
-    mutating func merge(_ entry: Entry, of user: UserID) -> OnMerge {
-        guard entry.version > entries[user]?.version ?? .zero else { return .known }
-        var replaced: Row?
-        if entries[user] == nil, entries.count >= countMax {
-            replaced = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }.map { Row(kick: $0.value, of: $0.key) }
-        }
-        if let replaced { entries[replaced.user] = nil }
-        entries[user] = entry
-        return .merged(replaced: replaced)
+    /// Whether a token that was issued at this time is void, because its user was kicked later.
+    func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
+        guard let entry = entries[user] else { return false }
+        return VoidTokens.isVoid(issuedAt: issuedAt, kickedAt: entry.before)
+    }
+
+    /// Stores the entry if it is newer. Returns whether it is.
+    ///
+    /// Only the owner of a user asks ``hasRoom(for:by:)``. Every other node stores what the owner has decided.
+    mutating func merge(_ entry: Entry, of user: UserID) -> Bool {
+        guard entry.version > entries[user]?.version ?? .zero else { return false }
+        if entries.updateValue(entry, forKey: user) == nil { counts[String(user.app), default: 0] += 1 }
+        return true
     }
 
     /// Removes the expired entries. Returns their rows, by user.
     mutating func expire(at wall: Milliseconds) -> [Row] {
-        let over = rows.filter { ($0.expiresAt ?? .max) <= wall }
-        for row in over { entries[row.user] = nil }
-        return over
+        let over = all.filter { $0.entry.expiresAt <= wall }
+        for (user, _) in over {
+            let app = String(user.app)
+            entries[user] = nil
+            let left = counts[app, default: 0] - 1
+            counts[app] = left > 0 ? left : nil
+        }
+        return over.map { Row(kick: $0.entry, of: $0.user) }
     }
 
     /// All entries, by user.

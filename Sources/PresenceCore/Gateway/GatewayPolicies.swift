@@ -29,7 +29,7 @@ public struct GatewayPolicies: Sendable {
 
 /// The times of kicks, since when earlier tokens of the users are void.
 public struct VoidTokens: Sendable {
-    /// By user. The node bounds their number.
+    /// By user. Each app has a limit (`kicks.max`).
     private var before: [UserID: Milliseconds] = [:]
 
     init() {}
@@ -45,9 +45,12 @@ public struct VoidTokens: Sendable {
     /// A token that was made right after a kick names a time up to a second before it.
     static let resolution: Milliseconds = 1_000
 
+    /// Whether a kick voids a token, because it was issued a second before the kick or more.
+    static func isVoid(issuedAt: Milliseconds, kickedAt: Milliseconds) -> Bool { issuedAt <= kickedAt - resolution }
+
     /// Whether a token that was issued at this time is void, because its user was kicked a second later or more.
     public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
         guard !before.isEmpty, let kickedAt = before[user] else { return false }
-        return issuedAt <= kickedAt - Self.resolution
+        return Self.isVoid(issuedAt: issuedAt, kickedAt: kickedAt)
     }
 }

@@ -56,6 +56,9 @@ public struct Node: ~Copyable {
     /// Stops the process at a state of a machine that cannot occur. With `alsoUsers` it checks all users.
     package func checkInvariants(alsoUsers: Bool) { machines.checkInvariants(alsoUsers: alsoUsers) }
 
+    /// Whether a caller's token is void, because its user was kicked after it was issued.
+    public func isVoid(_ caller: Caller) -> Bool { machines.facts.kicks.isVoid(caller.user, issuedAt: caller.issuedAt) }
+
     // MARK: Start
 
     /// Loads a durable row, before any other input.

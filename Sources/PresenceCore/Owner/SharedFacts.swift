@@ -45,8 +45,12 @@ struct SharedFacts {
     mutating func kick(
         reason: String, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        if owner.policies.policy(of: request.user).mustBeRegistered, !owner.record(of: request.user).isOfKnownUser {
+        let policy = owner.policies.policy(of: request.user)
+        if policy.mustBeRegistered, !owner.record(of: request.user).isOfKnownUser {
             return cluster.send(.answer(id: request.id, .refused(.noSuchUser([request.user]))), to: peer)
+        }
+        guard kicks.hasRoom(for: request.user, by: policy) else {
+            return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.clock.next(at: now.wall))
         owner.kick(request.user, at: now, into: &cluster.outbox)
@@ -76,13 +80,15 @@ struct SharedFacts {
     mutating func load(kick row: Row, _ outbox: inout Outbox, at now: Now) throws(RowError) {
         let entry = try row.kick()
         guard entry.expiresAt > now.wall else { return outbox.deletedRows.append(row) }
-        if case .merged(.some(let replaced)) = kicks.merge(entry, of: row.user) { outbox.deletedRows.append(replaced) }
+        _ = kicks.merge(entry, of: row.user)
     }
 
     /// Expires kicks, here, at the gateways and on the disk. Called once an hour.
     mutating func expireKicks(_ cluster: inout Cluster, at now: Now) {
         let expired = kicks.expire(at: now.wall)
-        if !expired.isEmpty { drop(expired, &cluster) }
+        guard !expired.isEmpty else { return }
+        cluster.outbox.deletedRows += expired
+        cluster.sendToGateways(.expireKicks(expired.map(\.user)))
     }
 
     // MARK: Applying
@@ -97,16 +103,10 @@ struct SharedFacts {
 
     /// Has the gateways with sessions of the user end them.
     private mutating func apply(_ entry: Kicks.Entry, of user: UserID, _ cluster: inout Cluster) {
-        guard case .merged(let replaced) = kicks.merge(entry, of: user) else { return }
-        if let replaced { drop([replaced], &cluster) }
+        guard kicks.merge(entry, of: user) else { return }
         cluster.outbox.rows.append(Row(kick: entry, of: user))
         cluster.outbox.kicked.append(user)
         cluster.sendToGateways(.kicked(user, before: entry.before, reason: entry.reason))
-    }
-
-    private func drop(_ rows: [Row], _ cluster: inout Cluster) {
-        cluster.outbox.deletedRows += rows
-        cluster.sendToGateways(.expireKicks(rows.map(\.user)))
     }
 }
 

@@ -59,10 +59,7 @@ struct Callers {
     ) throws(Problem) -> Caller {
         switch result {
         case .success(let caller) where voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt):
-            throw .notLoggedIn(
-                caller.issuedAt == 0
-                    ? "the user was kicked, and the token has no iat: for 30 days a token must say when it was issued"
-                    : "iat: the user was kicked after the token was issued; log in again for a new token")
+            throw .kicked(caller)
         case .success(let caller):
             tokens.add(VerifiedToken(header: header, caller: caller), as: try Self.bearerToken(in: header))
             return caller

@@ -37,7 +37,6 @@ final class AdminAPI {
         }
 
         var isExport: Bool { if case .own(.export) = self { true } else { false } }
-        var isRecentLoad: Bool { if case .own(.recentLoad) = self { true } else { false } }
     }
 
     private let authenticator: Authenticator
@@ -86,7 +85,9 @@ final class AdminAPI {
         }
     }
 
-    /// A request whose token is being checked. Only ``perform(for:)`` runs on the loop of the core; the rest runs on that of the ops port.
+    /// A request whose token is being checked.
+    ///
+    /// Only ``perform(for:)`` runs on the loop of the core, which knows the kicks. The rest runs on the loop of the ops port.
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         private let route: Route
@@ -111,8 +112,6 @@ final class AdminAPI {
             case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: route.name)
             case .success(let caller) where !caller.isAdmin:
                 api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
-            case .success where route.isRecentLoad: respond(api.recentLoad(body))
-            case .success(let caller) where route.isExport: api.beginExport(of: caller.user, stream, connection)
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -122,7 +121,11 @@ final class AdminAPI {
                 self.connection.eventLoop.execute { self.respond(answer) }
             }
             do throws(Problem) {
+                if api.shell.node.isVoid(caller) { throw .kicked(caller) }
                 switch route {
+                case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
+                case .own(.export):
+                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
                 case .own(let operation): try api.perform(operation, body, caller, then: respond)
                 case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
                 }

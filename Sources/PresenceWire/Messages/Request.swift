@@ -110,6 +110,13 @@ public struct Refusal: Hashable, Sendable {
         return refusal
     }
 
+    /// 7008: the app has as many kicked users as it may have.
+    public static func tooManyKicks(most: Int64) -> Refusal {
+        Refusal(
+            code: 7008,
+            detail: "userID: the app has \(most) kicked users, the most that are allowed (kicks.max); each kick counts for 30 days")
+    }
+
     private static func names(_ users: [UserID]) -> String {
         let more = users.count > 3 ? " and \(users.count - 3) more" : ""
         return users.prefix(3).map { String($0.id) }.joined(separator: ", ") + more

@@ -222,6 +222,9 @@ extension Policy {
             "Seconds between the end of a token (`exp`) and the end of the sessions that it has opened, unless `renew` brings a newer token."
         ),
         Setting(
+            "kicks.max", \.kicksMax, Policy.kicksRange,
+            "Users of the app whose kicks count at a time. A kick counts for 30 days. `kick` refuses a further user with 7008."),
+        Setting(
             "friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
         Setting("friends.max", \.chain.friendsMax, 1...Int64(10_000), "Friends of one user."),
         Setting("friends.groupsMax", \.chain.friendGroupsMax, 1...Int64(Limits.friendGroupsMax), "Groups of friends of one user."),

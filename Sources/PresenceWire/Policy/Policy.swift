@@ -186,6 +186,10 @@ public struct Policy: Equatable, Sendable {
     public var subscribeRate: Rate? = Rate(calls: 20, seconds: 5)
     /// Whether others see the platforms of a user (T8, Z14). Setting `device.exposePlatforms`.
     public var exposesPlatforms = true
+    /// Most users of the app whose kicks count at a time. A kick counts for 30 days. Setting `kicks.max`.
+    public var kicksMax = Policy.kicksRange.upperBound
+    /// The range of `kicks.max`. Every node keeps the kicks of all apps in memory, about 250 bytes each.
+    public static let kicksRange: ClosedRange<Int64> = 1...100_000
     /// The times for which the end of a session waits.
     private var graces = Graces()
     /// See ``SelfReport``. Setting `self.reportStatus`.

@@ -9,7 +9,7 @@ enum Kick: OperatorOperation {
         request: Schema.object([
             Schema.required("userID", Schema.reference("UserID")),
             Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Reason in onKickedOffline; default \"kicked\".")),
-        ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser])
+        ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
         let user = try fields.user("userID", besides: caller)
