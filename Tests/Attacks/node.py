@@ -140,6 +140,23 @@ def token_spellings(target):
         connection.close()
 
 
+@attack()
+def tickets(target):
+    """One user requests stream tickets without end. Another user's requests succeed."""
+    token, other = target.token(), target.token("ticket holder")
+    body = b"POST /v1/streamTicket HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}" % token.encode()
+    while not target.is_over:
+        connection = target.connect()
+        for _ in range(40):
+            if not connection.send(body * 50, read=True):
+                break
+            target.note(tickets=50)
+        connection.close()
+    status = target.call("streamTicket", {}, other, target.client)
+    if status != 200:
+        raise SystemExit(f"another user's request for a ticket was answered {status}")
+
+
 @attack(ports=("ops",))
 def kicks_of_another_app(target):
     """A back end of app b kicks users that nobody has seen, up to its limit and beyond. A kick of the honest app stays: the kicked user's

@@ -112,6 +112,51 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A user who requests tickets without end is refused with 7008, and another user is not") func ticketLimit() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        var refused: (status: Int, json: JSON)?
+        var takenCount = 0
+        while refused == nil, takenCount <= 200 {
+            let answer = try await fixture.call("streamTicket", "{}", node: takenCount % 3)
+            if answer.status == 200 { takenCount += 1 } else { refused = answer }
+        }
+        #expect((1...200).contains(takenCount))
+        #expect(refused?.status == 429 && refused?.json["code"]?.number == 7008, "\(String(describing: refused))")
+        #expect((1...30).contains(refused?.json["retryAfter"]?.number ?? 0))
+        for node in 0..<3 { #expect(try await fixture.call("streamTicket", "{}", as: "ben", node: node).status == 200) }
+        try await fixture.stop()
+    }
+
+    @Test("No ticket, token or secret is in the log of a node, at the level trace", arguments: ["text", "json"])
+    func silentLog(format: String) async throws {
+        let fixture = try await ServedCluster.start(["ROLLCALL_LOG_LEVEL": "trace", "ROLLCALL_LOG_FORMAT": format])
+        let secret = "a secret of the webhooks of this app"
+        try await fixture.setPolicy(#"{"webhook.url":"http://127.0.0.1:9/hook?key=of-the-query","webhook.secret":"\#(secret)"}"#)
+        let ticket = try await ticket(of: "ann", fixture)
+        let token = try signedToken(user: "ben")
+        let streams = [
+            HTTPExchange.stream(
+                host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/events?ticket=\(ticket)&platform=web", headers: [],
+                on: MultiThreadedEventLoopGroup.singleton.next()),
+            HTTPExchange.stream(
+                host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/events?platform=web",
+                headers: [("authorization", "Bearer \(token)")], on: MultiThreadedEventLoopGroup.singleton.next()),
+        ]
+        for stream in streams {
+            for try await piece in stream where String(decoding: piece, as: UTF8.self).contains("onConnected") { break }
+        }
+        for (query, header) in [("ticket=\(ticket)", ""), ("ticket=\(ticket).", ""), ("platform=web", "Bearer \(token)=")] {
+            let refused = try await HTTPExchange.send(
+                .get, host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/events?\(query)",
+                headers: header.isEmpty ? [] : [("authorization", header)], on: MultiThreadedEventLoopGroup.singleton.next())
+            #expect(refused.status == 401)
+        }
+        try await fixture.nodes[0].until("a delivery of a webhook failed") { fixture.nodes[0].log.contains("webhook") }
+        try await fixture.stop()
+        let log = fixture.nodes[0].log
+        for text in [ticket, token, secret, developmentSecret, "of-the-query"] { #expect(!log.contains(text), "\(text)") }
+    }
+
     @Test("A kick voids the tickets that older tokens have requested") func kick() async throws {
         let fixture = try await ServedCluster.start(nodes: 2)
         let ticket = try await ticket(of: "ann", tokenAge: 1, fixture)

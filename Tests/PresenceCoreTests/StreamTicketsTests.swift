@@ -10,7 +10,7 @@ import Testing
     private func at(_ milliseconds: Int64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
 
     @Test("A ticket opens one stream of its own user") mutating func once() {
-        #expect(tickets.issue("a", to: user("ann"), at: at(0)) == nil)
+        #expect(tickets.issue("a", to: user("ann"), at: at(0)) == .issued)
         #expect(tickets.redeem("a", of: user("ben"), at: at(1)) == .voidTicket)
         #expect(tickets.redeem("b", of: user("ann"), at: at(1)) == .voidTicket)
         #expect(tickets.redeem("a", of: user("ann"), at: at(1)) == nil)
@@ -18,21 +18,33 @@ import Testing
     }
 
     @Test("A ticket is valid for 30 s") mutating func expiry() {
-        for ticket in ["a", "b"] { #expect(tickets.issue(ticket, to: user("ann"), at: at(0)) == nil) }
+        for ticket in ["a", "b"] { #expect(tickets.issue(ticket, to: user("ann"), at: at(0)) == .issued) }
         #expect(tickets.redeem("a", of: user("ann"), at: at(29_999)) == nil)
         #expect(tickets.redeem("b", of: user("ann"), at: at(30_000)) == .voidTicket)
     }
 
     @Test("The 17th ticket of a user replaces the oldest") mutating func perUser() {
-        for number in 0...16 { #expect(tickets.issue("\(number)", to: user("ann"), at: at(0)) == nil) }
+        for number in 0...16 { #expect(tickets.issue("\(number)", to: user("ann"), at: at(0)) == .issued) }
         #expect(tickets.redeem("0", of: user("ann"), at: at(1)) == .voidTicket)
         for number in 1...16 { #expect(tickets.redeem("\(number)", of: user("ann"), at: at(1)) == nil) }
     }
 
+    @Test("A user who has requested 100 tickets within 30 s gets no more, used ones included, and others do") mutating func requests() {
+        for number in 0..<StreamTickets.requestsMax {
+            #expect(tickets.issue("\(number)", to: user("ann"), at: at(Int64(number))) == .issued)
+            #expect(tickets.redeem("\(number)", of: user("ann"), at: at(Int64(number))) == nil)
+        }
+        #expect(tickets.issue("more", to: user("ann"), at: at(1_000)) == .rateLimited(seconds: 29))
+        #expect(tickets.issue("more", to: user("ben"), at: at(1_000)) == .issued)
+        #expect(tickets.issue("more", to: user("ann"), at: at(29_999)) == .rateLimited(seconds: 1))
+        #expect(tickets.issue("more", to: user("ann"), at: at(30_000)) == .issued)
+        #expect(tickets.redeem("more", of: user("ann"), at: at(30_000)) == nil)
+    }
+
     @Test("A node that keeps 65,536 tickets refuses the next with 50002 until the oldest expires") mutating func full() {
-        for number in 0..<StreamTickets.countMax { #expect(tickets.issue("t", to: user("\(number)"), at: at(0)) == nil) }
+        for number in 0..<StreamTickets.countMax { #expect(tickets.issue("t", to: user("\(number)"), at: at(0)) == .issued) }
         #expect(tickets.issue("t", to: user("ann"), at: at(29_999)) == .overloaded)
-        #expect(tickets.issue("t", to: user("ann"), at: at(30_000)) == nil)
+        #expect(tickets.issue("t", to: user("ann"), at: at(30_000)) == .issued)
     }
 
     @Test("A ticket opens a stream through any node, at the owner of its user") func cluster() {

@@ -37,8 +37,12 @@ extension Calls {
             cluster.send(
                 .answer(id: request.id, ExplanationText.part(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
         case .chain(let call): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
-        case .issueTicket(let ticket): answer(tickets.issue(ticket, to: request.user, at: now.instant), request, from: peer, &cluster)
-        case .redeemTicket(let ticket): answer(tickets.redeem(ticket, of: request.user, at: now.instant), request, from: peer, &cluster)
+        case .issueTicket(let ticket):
+            let answer = Answer(tickets.issue(ticket, to: request.user, at: now.instant))
+            cluster.send(.answer(id: request.id, answer), to: peer)
+        case .redeemTicket(let ticket):
+            let refusal = tickets.redeem(ticket, of: request.user, at: now.instant)
+            cluster.send(.answer(id: request.id, refusal.map { .refused($0) } ?? .done), to: peer)
         case .sessions(let users):
             cluster.send(.answer(id: request.id, .sessions(users.map { QueryOnlineStatus.sessions(of: $0, owner, cluster) })), to: peer)
         case .renew(let session, let expiresAt):
@@ -50,10 +54,6 @@ extension Calls {
             keyed.keepAnswer(of: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
-    }
-
-    private func answer(_ refusal: Refusal?, _ request: Request, from peer: PeerIndex, _ cluster: inout Cluster) {
-        cluster.send(.answer(id: request.id, refusal.map { .refused($0) } ?? .done), to: peer)
     }
 
     /// Whether this node neither answers nor refuses a request now: it may have been answered, or this node lacks rows that decide.
@@ -83,6 +83,17 @@ extension Calls {
         case .countQuery(let isMade): count(request, isMade: isMade, &owner, at: now)
         default: nil
         }
+    }
+}
+
+extension Answer {
+    fileprivate init(_ outcome: StreamTickets.OnIssue) {
+        self =
+            switch outcome {
+            case .issued: .done
+            case .rateLimited(let seconds): .rateLimited(retryAfter: seconds)
+            case .overloaded: .refused(.overloaded)
+            }
     }
 }
 

@@ -9,50 +9,63 @@ import PresenceWire
 struct StreamTickets {
     /// How long a ticket is valid.
     static let lifetime = Duration.seconds(30)
-    /// Most tickets of a user. A further one replaces the oldest, for the tabs of a browser request one each.
+    /// Most unused tickets of a user. A further one replaces the oldest, for the tabs of a browser request one each.
     static let perUserMax = 16
-    /// Most tickets of this node: some 20 MB. Beyond them a new ticket is refused with 50002.
+    /// Most tickets that a user may request within ``lifetime``: those of 16 tabs that lose their streams six times.
+    static let requestsMax = 100
+    /// Most tickets that this node issues within ``lifetime``: some 20 MB. Beyond them a new ticket is refused with 50002.
     static let countMax = 65_536
 
     private struct Ticket {
-        let text: String
+        /// Nil once the ticket is used or replaced. The request still counts until the deadline.
+        var text: String?
         let deadline: Instant
     }
 
+    /// Oldest first.
     private var tickets: [UserID: [Ticket]] = [:]
-    /// The deadlines in the order of issue, which is their order too. Those of used tickets are among them.
+    /// The deadlines of all tickets, in the order of issue, which is their order too.
     private var issued: Deque<(user: UserID, deadline: Instant)> = []
 
-    /// Keeps a new ticket. Returns nil, or the refusal.
-    mutating func issue(_ text: String, to user: UserID, at now: Instant) -> Refusal? {
+    /// The outcome of a request for a ticket.
+    enum OnIssue: Equatable {
+        case issued
+        /// The user has requested too many tickets. The next one is issued after so many seconds.
+        case rateLimited(seconds: UInt64)
+        case overloaded
+    }
+
+    /// Keeps a new ticket, unless the user or this node has too many.
+    mutating func issue(_ text: String, to user: UserID, at now: Instant) -> OnIssue {
         expire(at: now)
+        var held = tickets[user] ?? []
+        if held.count >= Self.requestsMax, let oldest = held.first {
+            return .rateLimited(seconds: UInt64((oldest.deadline - now).wholeMilliseconds + 999) / 1_000)
+        }
         guard issued.count < Self.countMax else { return .overloaded }
+        if held.count(where: { $0.text != nil }) >= Self.perUserMax, let oldest = held.firstIndex(where: { $0.text != nil }) {
+            held[oldest].text = nil
+        }
         let ticket = Ticket(text: text, deadline: now + Self.lifetime)
-        let held = tickets[user, default: []]
-        tickets[user] = held.suffix(Self.perUserMax - 1) + [ticket]
+        tickets[user] = held + [ticket]
         issued.append((user, ticket.deadline))
-        return nil
+        return .issued
     }
 
     /// Uses a ticket. Returns nil, or the refusal of a ticket that is unknown, used or expired.
     mutating func redeem(_ text: String, of user: UserID, at now: Instant) -> Refusal? {
         expire(at: now)
         guard let index = tickets[user]?.firstIndex(where: { $0.text == text }) else { return .voidTicket }
-        remove(from: user) { $0.remove(at: index) }
+        tickets[user]?[index].text = nil
         return nil
     }
 
     private mutating func expire(at now: Instant) {
         while let oldest = issued.first, oldest.deadline <= now {
             issued.removeFirst()
-            remove(from: oldest.user) { held in held.removeAll { $0.deadline <= now } }
+            let left = tickets[oldest.user]?.dropFirst() ?? []
+            tickets[oldest.user] = left.isEmpty ? nil : Array(left)
         }
-    }
-
-    private mutating func remove(from user: UserID, _ body: (inout [Ticket]) -> Void) {
-        guard var held = tickets[user] else { return }
-        body(&held)
-        tickets[user] = held.isEmpty ? nil : held
     }
 }
 

@@ -9,7 +9,7 @@ enum StreamTicket: ClientOperation {
         answer: Schema.object([
             Schema.required("ticket", Schema.string),
             Schema.required("expiresInSeconds", Schema.integer),
-        ]), refusals: [.wrongRole])
+        ]), refusals: [.wrongRole, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .issueTicket(""), subject: subject, errors: [])
