@@ -59,6 +59,43 @@ import Testing
         #expect(list(.blocked, of: ann) == [] && list(.friend, of: ann) == [])
     }
 
+    @Test("A block of an unknown user, and its end, leave nothing with that user, however often") mutating func unknownUser() {
+        let nobody = (0..<5).map { cluster.user(ownedBy: $0 % 3, number: 7 + $0) }
+        var rowsCounts: [Int] = []
+        for _ in 0..<3 {
+            #expect(block(nobody, by: ann) == [0, 0, 0, 0, 0] && block(nobody, by: ann, false) == [0, 0, 0, 0, 0])
+            cluster.advance(.seconds(1))
+            rowsCounts.append(cluster.processes[0].node.statistics.chain.lists.rows)
+            for process in cluster.processes {
+                #expect(process.disk.rows.values.allSatisfy { row in !nobody.map(user).contains(row.user) })
+            }
+        }
+        #expect(rowsCounts[1] == rowsCounts[0] && rowsCounts[2] == rowsCounts[0])
+        #expect(rowsCounts[0] <= 5 * nobody.count)
+    }
+
+    @Test("A friendship with an unknown user leaves one tombstone with that user") mutating func formerUnknownFriend() {
+        let nobody = cluster.user(ownedBy: 2, number: 7)
+        #expect(add(nobody, by: ann) == 0)
+        #expect(decide(.delete([user(nobody)], isTwoWay: true), by: ann) == [0])
+        cluster.advance(.seconds(1))
+        for process in cluster.processes {
+            let rows = process.disk.rows.values.filter { $0.user == user(nobody) && $0.kind.hasSequence }
+            #expect(rows.map(\.kind) == [.friend] && rows.allSatisfy { $0.value == nil })
+        }
+    }
+
+    @Test("While a node is missing, a block of an unknown user leaves tombstones: that node may have older rows")
+    mutating func missingNode() {
+        let nobody = cluster.user(ownedBy: 1, number: 7)
+        cluster.kill(2)
+        cluster.advance(.seconds(6))
+        cluster.call(.chain(.setBlocked([user(nobody)], true)), by: ann, on: 0)
+        cluster.advance(.seconds(1))
+        let kinds = Set(cluster.processes[1].disk.rows.values.filter { $0.user == user(nobody) }.map(\.kind))
+        #expect(kinds.isSuperset(of: [.friend, .pendencyIn, .pendencyOut]))
+    }
+
     @Test("A block ends the requests of both users, on both sides", arguments: [true, false]) mutating func requests(isOwn: Bool) {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         if isOwn { add(ben, by: ann) } else { add(ann, by: ben) }

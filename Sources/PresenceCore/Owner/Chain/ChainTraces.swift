@@ -35,6 +35,15 @@ extension OwnedUser {
 
     // MARK: Decisions of others
 
+    /// The changes of a decision of `other` about this user, without removals that find nothing if the user is unknown.
+    ///
+    /// An unknown user has never logged in and was not imported. Such a user has written nothing that could arrive late, unless a decision
+    /// about `other` is in the outbox. Otherwise any user could fill the disks with tombstones in lists of users who do not exist.
+    func withoutIdleRemovals(_ changes: [ChainRules.Change], about other: String) -> [ChainRules.Change] {
+        guard !record.isOfKnownUser, list(.chainOutbox).entry(for: other) == nil else { return changes }
+        return changes.filter { $0.fact != nil || list($0.kind).entry(for: other) != nil }
+    }
+
     /// The result of a decision of `other` whose rows are in these lists; nil if it has left none.
     func result(ofRowsAt version: Version, of other: String) -> ChainResult? {
         var result: ChainResult?
