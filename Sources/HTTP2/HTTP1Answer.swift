@@ -66,13 +66,14 @@ extension ByteBuffer {
         writeStaticString("\r\nconnection: close\r\n\r\n")
     }
 
-    /// Writes the fields by which a page of an allowed origin may read the answer.
+    /// Writes the fields by which a page of an allowed origin may read the answer, and by which caches keep answers apart.
     private mutating func write(_ origins: OriginTable, _ number: OriginTable.Number) {
+        if number.isAllowed || origins.areAnswersVaried { writeStaticString("\r\nvary: Origin") }
         origins.withValue(of: number) { origin in
             guard let origin else { return }
             writeStaticString("\r\naccess-control-allow-origin: ")
             writeBytes(origin)
-            writeStaticString("\r\naccess-control-expose-headers: Retry-After\r\nvary: Origin")
+            writeStaticString("\r\naccess-control-expose-headers: Retry-After")
         }
     }
 

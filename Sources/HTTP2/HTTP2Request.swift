@@ -37,9 +37,11 @@ extension UnsafeBufferPointer<UInt8> {
 extension HTTP2Headers {
     /// Calls `body` with the head of an answer without an end, such as an event stream.
     ///
-    /// - Parameter origin: the page's origin that may read the stream; nil for none.
+    /// - Parameters:
+    ///   - origin: the page's origin that may read the stream; nil for none.
+    ///   - isVaried: whether answers depend on the origin.
     static func withStreamFields(
-        _ contentType: HTTPResponse.ContentType, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        _ contentType: HTTPResponse.ContentType, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool,
         _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
         withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 8) { fields in
@@ -50,39 +52,46 @@ extension HTTP2Headers {
             fields[3] = field("x-accel-buffering", "no")
             fields[4] = field(date)
             var count = 5
-            append(origin, to: fields, &count)
+            append(origin, isVaried: isVaried, to: fields, &count)
             body(UnsafeBufferPointer(rebasing: fields[..<count]))
         }
     }
 
-    /// Appends the fields by which a page of an allowed origin may read an answer.
+    /// Appends the fields by which a page of an allowed origin may read an answer, and by which caches keep answers apart.
     private static func append(
-        _ origin: UnsafeBufferPointer<UInt8>?, to fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: inout Int
+        _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool, to fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: inout Int
     ) {
+        if isVaried || origin != nil {
+            fields[count] = field("vary", "Origin")
+            count += 1
+        }
         guard let origin else { return }
         fields[count] = field("access-control-allow-origin", copying: origin)
         fields[count + 1] = field("access-control-expose-headers", "Retry-After")
-        fields[count + 2] = field("vary", "Origin")
-        count += 3
+        count += 2
     }
 
     /// Calls `body` with the fields of an answer, which are on the stack.
     ///
-    /// - Parameter origin: the page's origin that may read the answer; nil for none.
+    /// - Parameters:
+    ///   - origin: the page's origin that may read the answer; nil for none.
+    ///   - isVaried: whether answers depend on the origin.
     static func withFields(
-        of answer: HTTPAnswerHead, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        of answer: HTTPAnswerHead, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool = false,
         _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
         guard answer.fields.isEmpty else {
             // The values stand one after the other, so that one pointer is enough.
-            return answer.fields.flatMap(\.value).withUnsafeBufferPointer { values in withFields(of: answer, values, date, origin, body) }
+            return answer.fields.flatMap(\.value).withUnsafeBufferPointer { values in
+                withFields(of: answer, values, date, origin, isVaried: isVaried, body)
+            }
         }
-        withFields(of: answer, UnsafeBufferPointer(start: nil, count: 0), date, origin, body)
+        withFields(of: answer, UnsafeBufferPointer(start: nil, count: 0), date, origin, isVaried: isVaried, body)
     }
 
     private static func withFields(
         of answer: HTTPAnswerHead, _ values: UnsafeBufferPointer<UInt8>, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
-        _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+        isVaried: Bool, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
@@ -95,7 +104,7 @@ extension HTTP2Headers {
                         fields[3] = field("content-length", copying: length)
                         count = 4
                     }
-                    append(origin, to: fields, &count)
+                    append(origin, isVaried: isVaried, to: fields, &count)
                     var start = 0
                     for extra in answer.fields {
                         fields[count] = field(extra.name, copying: UnsafeBufferPointer(rebasing: values[start..<start + extra.value.count]))

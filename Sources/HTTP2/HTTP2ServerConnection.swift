@@ -379,12 +379,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
         let origin = head.isPublic ? .any : session.streams[slot].origin
+        let isVaried = server.origins.areAnswersVaried
         if origin.isAllowed {
             server.origins.withValue(of: origin) { origin in
-                HTTP2Headers.withFields(of: head, server.date, origin) { session.respond(slot, $0) }
+                HTTP2Headers.withFields(of: head, server.date, origin, isVaried: isVaried) { session.respond(slot, $0) }
             }
         } else {
-            HTTP2Headers.withFields(of: head, server.date, nil) { session.respond(slot, $0) }
+            HTTP2Headers.withFields(of: head, server.date, nil, isVaried: isVaried) { session.respond(slot, $0) }
         }
         markDirty()
     }
@@ -392,8 +393,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         session.streams[slot].token = token
+        let isVaried = server.origins.areAnswersVaried
         server.origins.withValue(of: session.streams[slot].origin) { origin in
-            HTTP2Headers.withStreamFields(contentType, server.date, origin) { session.openEvents(slot, $0) }
+            HTTP2Headers.withStreamFields(contentType, server.date, origin, isVaried: isVaried) { session.openEvents(slot, $0) }
         }
         session.streams[slot].slim()
         markDirty()

@@ -42,12 +42,15 @@ final class OriginTable {
     }
 
     private let allowed: AllowedOrigins
+    /// Whether answers depend on the origin of their requests. Caches are told so, also of requests without an origin.
+    let areAnswersVaried: Bool
     /// The values of `Access-Control-Allow-Origin` by number.
     private var values: [[UInt8]]
 
     init(_ allowed: AllowedOrigins) {
         precondition(allowed.origins.count <= AllowedOrigins.countMax, "\(allowed.origins.count) origins")
         self.allowed = allowed
+        areAnswersVaried = allowed.isAny || allowed.allowsLoopback || !allowed.origins.isEmpty
         values = [[], [], Array("*".utf8)] + allowed.origins.map { Array($0.utf8) }
     }
 

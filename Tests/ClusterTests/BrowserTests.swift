@@ -67,6 +67,28 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("Where CORS is configured, each answer tells caches that it depends on the origin, and elsewhere none does", arguments: versions)
+    func vary(version: String) async throws {
+        let token = "Authorization: Bearer \(try signedToken(user: "ann", secret: ServedNode.secret))"
+        let origins: [String?] = [nil, "https://app.example.com", "https://evil.example"]
+        for variables in [["ROLLCALL_CORS_ORIGINS": "https://app.example.com"], ["ROLLCALL_CORS_ORIGINS": "*"], [:]] {
+            let node = try await ServedNode.serving([], variables)
+            let fixture = ServedCluster(nodes: [node], folder: node.folder)
+            for origin in origins {
+                let page = [version] + (origin.map { ["-H", "Origin: \($0)"] } ?? [])
+                for (flags, path, status) in [
+                    (["-H", token, "-d", #"{"userIDs":["ben"]}"#], "/v1/getUserStatus", 200), (["-d", "{}"], "/v1/getUserStatus", 401),
+                    ([], "/v1/nothing", 404), (["-m", "1", "-H", token], "/v1/events?platform=web", 200),
+                ] {
+                    let answer = try await request(page + flags, path, fixture)
+                    let varies = answer.fields["vary"] == "Origin"
+                    #expect(answer.status == status && varies == !variables.isEmpty, "\(path) from \(origin ?? "nowhere"): \(answer)")
+                }
+            }
+            try await node.stop()
+        }
+    }
+
     @Test("An event stream tells proxies not to store, change or delay it", arguments: versions) func streamHead(version: String)
         async throws
     {

@@ -68,7 +68,9 @@ extension ConformanceTests {
                 ("Name", #""x""#), ("nick", #""x""#), ("Custom_", "1"), ("Custom_Team", #""x""#), ("Custom_Blood", #""x""#), ("Nick", "5"),
                 ("Nick", #""\#(long)""#), ("Nick", #"{"base64":"wyg="}"#), ("FaceUrl", "[]"), ("AllowType", #""any""#), ("Gender", "3"),
                 ("Gender", "1.5"), ("Birthday", "-1"), ("Level", "4294967296"), ("Role", #""1""#), ("Language", "true"), ("Location", "7"),
-                ("SelfSignature", #"{"base64":"x"}"#), ("SelfSignature", #"{"base64":"wyg=","more":1}"#),
+                ("Nick", #""Ann\n\u0000""#), ("Nick", #""\u007fAnn""#), ("Nick", #""Ann\u0085""#), ("Nick", #"{"base64":"QW5u"}"#),
+                ("FaceUrl", #""https://a.example/\r""#), ("SelfSignature", #"{"base64":"x"}"#),
+                ("SelfSignature", #"{"base64":"wyg=","more":1}"#),
             ]
             for (number, (name, value)) in wrong.enumerated() {
                 // A good field comes first, and must not be set.

@@ -92,8 +92,12 @@ public enum Limits {
         guard bytesCount >= 1, bytesCount <= nameBytesMax else { return false }
         var isPlain = true
         for byte in text.utf8 where !(0x20..<0x7F).contains(byte) { isPlain = false }
-        if isPlain { return true }
-        return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+        return isPlain || hasNoControls(text)
+    }
+
+    /// Whether `text` has no control characters (C0, DEL, C1).
+    public static func hasNoControls(_ text: some StringProtocol) -> Bool {
+        text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
 
     /// Whether `bytes` are two names of printable ASCII with one NUL between them.

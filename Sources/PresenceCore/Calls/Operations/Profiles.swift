@@ -32,7 +32,7 @@ enum ModifySelfProfile: ClientOperation {
 
     private static func schema(of field: Profile.Standard) -> JSONValue {
         switch field {
-        case .nick, .faceURL: Schema.text(bytesMax: Limits.fieldBytesMax)
+        case .nick, .faceURL: Schema.text(bytesMax: Limits.fieldBytesMax, pattern: #"^[^\u0000-\u001F\u007F-\u009F]*$"#)
         case .location, .selfSignature: Schema.bytes
         case .allowType: Schema.allowType
         case .gender: Schema.gender
@@ -63,11 +63,20 @@ enum ModifySelfProfile: ClientOperation {
             throw .parameter("values.\(name): must be of type \(type)\(declared == nil ? "" : " (profile.customFields)")")
         }
         if let problem = Profile.problem(of: value, in: name) { throw .parameter("values.\(name): \(problem)") }
+        if let standard = Profile.Standard(rawValue: name), [.nick, .faceURL].contains(standard) { try checkShown(member) }
         if case .bytes(let bytes) = value, bytes.count > policy.chain.profileValueBytesMax {
             throw .parameter(
                 "values.\(name): has \(bytes.count) bytes, at most \(policy.chain.profileValueBytesMax) are allowed (profile.valueBytes)")
         }
         return value
+    }
+
+    /// Throws for a field that friends are shown as it is, if it is not a text without control characters.
+    ///
+    /// Only calls are checked. A row of an earlier release may have such a value.
+    private static func checkShown(_ member: JSONValue.Member) throws(Problem) {
+        guard case .string(let text) = member.value else { throw .parameter("values.\(member.name): must be a text, not base 64") }
+        guard Limits.hasNoControls(text) else { throw .parameter("values.\(member.name): must be a text without control characters") }
     }
 
     private static func declaration(of key: String, _ policy: Policy) throws(Problem) -> CustomFieldDeclaration {
