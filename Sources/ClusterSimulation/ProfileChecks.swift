@@ -111,6 +111,7 @@ enum ProfileChecks {
         }
         cluster.counts.chain.profilesTold += 1
         cluster.clients[client].profiles.take(version, of: user)
+        if let told = Version(text: version) { HiddenProfileChecks.check(told, of: user, toldTo: own, &cluster) }
         guard cluster.options.isCalm, user != own, !cluster.truth.profiles.mayFollow(own, user) else { return }
         let mayBeFriend = cluster.truth.chain.pair(own, user).mayHold(
             own < user ? .ownFriend : .otherFriend, since: cluster.time - .milliseconds(lateMilliseconds))
@@ -157,10 +158,12 @@ enum ProfileChecks {
     }
 
     /// Checks that each client knows the newest profiles of its user and of those whom the user follows, if they have changed since.
-    private static func checkNews(_ cluster: inout SimulatedCluster) {
+    ///
+    /// A follower for whom the news wait need not know them.
+    static func checkNews(_ cluster: inout SimulatedCluster) {
         for client in cluster.clients where client.isSynced && client.stalledUntil <= cluster.time {
             guard client.stream != nil, client.pipe.pushes.isEmpty else { continue }
-            for (target, since) in followed(by: client.user, cluster) {
+            for (target, since) in followed(by: client.user, cluster) where !HiddenProfileChecks.waits(client.user, for: target, cluster) {
                 let isExact = cluster.options.faults.isSubset(of: [.clients])
                 let begin = target == client.user ? .min : client.profiles.begin(followedSince: isExact ? since : nil)
                 let newest = newest(of: target, cluster)

@@ -71,6 +71,7 @@ enum SightChecks {
         }
         if !cluster.isBroken { OwnListChecks.finish(&cluster) }
         if !cluster.isBroken { cluster.twice { SessionChecks.finish($0) } }
+        if !cluster.isBroken { HiddenProfileChecks.finish(&cluster) }
     }
 
     /// Brings back the devices that are away, each from its last position.

@@ -90,6 +90,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case profileIsAcknowledged
         /// A client is told the newest version of its user's profile, and of the profiles that its user follows, and of no others.
         case profileNewsArrive
+        /// While a user blocks a follower, or is invisible, the follower is told no version of the profile that was written meanwhile.
+        case profileNewsWait
     }
 
     public let guarantee: Guarantee

@@ -21,6 +21,7 @@ extension Row {
             json.array { json in
                 for named in privacy.named { if let view = named.view { json.view(view) } else { json.array { _ in } } }
             }
+            if !privacy.news.isEmpty { json.news(privacy.news) }
             guard let others = privacy.others else { return }
             json.key("othersView")
             json.view(others)
@@ -44,7 +45,7 @@ extension Privacy {
         guard
             let privacy = Privacy(
                 visibility: visibility, writtenAt: writtenAt, version: row.version, contents: views.contents, named: views.named,
-                others: views.others)
+                others: views.others, news: ProfileNews(json, of: row))
         else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy
     }
@@ -98,7 +99,43 @@ extension Privacy.View {
     }
 }
 
+extension ProfileNews {
+    /// Reads the news of a row. A row of an earlier version has none.
+    fileprivate init(_ json: JSONValue, of row: Row) {
+        let named = (json["news"]?.elements ?? []).compactMap { element in
+            Entry(element).map { Named(user: UserID(element.elements[0].text ?? "", besides: row.user), entry: $0) }
+        }
+        self.init(named: named.sorted { $0.user < $1.user }, others: json["othersNews"].flatMap { Entry($0) } ?? Entry())
+    }
+}
+
+extension ProfileNews.Entry {
+    /// Reads the user's ID, the stamp, and the version before the wait; nil for anything else.
+    fileprivate init?(_ json: JSONValue) {
+        let fields = json.elements.compactMap(\.text)
+        guard fields.count == 2 || fields.count == 3, let stamp = Version(text: fields[1]) else { return nil }
+        let known = fields.count == 3 ? Version(text: fields[2]) : nil
+        guard (known == nil) == (fields.count == 2) else { return nil }
+        self.init(known: known, stamp: stamp)
+    }
+}
+
 extension JSONWriter {
+    fileprivate mutating func news(_ news: ProfileNews) {
+        key("news")
+        array { json in for named in news.named { json.entry(named.entry, of: named.user.id) } }
+        key("othersNews")
+        entry(news.others, of: "")
+    }
+
+    private mutating func entry(_ entry: ProfileNews.Entry, of user: Substring) {
+        array { json in
+            json.string(user)
+            json.string(entry.stamp.text)
+            if let known = entry.known { json.string(known.text) }
+        }
+    }
+
     fileprivate mutating func view(_ view: Privacy.View) {
         let times = view.times
         array { json in

@@ -81,13 +81,22 @@ enum Delivery {
         return (record.hasPrivacy ? record.shown(to: viewer) : record).version < version
     }
 
-    /// Whether a client that resumes may have missed the newest profile of a user.
+    /// Whether a client that resumes may have missed the newest profile of a user that it may be told.
     ///
-    /// It depends on nothing but the profile and the owner, because a viewer may not learn of changes of a hidden status.
+    /// It depends on nothing but the news and the owner, because a viewer may not learn of changes of a hidden status.
     ///
     /// - Parameter floor: the position from which the client resumes; ``PresenceWire/Version/zero`` for an unknown one.
-    static func isProfileDue(_ record: Record, resumingFrom floor: Version) -> Bool {
-        record.profileVersion > floor || (record.profileVersion > .zero && record.knownSince >= floor.milliseconds)
+    static func isProfileDue(_ record: Record, to viewer: UserID, resumingFrom floor: Version) -> Bool {
+        let news = record.profileNews(for: viewer)
+        return news.stamp > floor || (news.version > .zero && record.knownSince >= floor.milliseconds)
+    }
+
+    /// Whether a newer record has news of the profile for a viewer who holds the record before it.
+    ///
+    /// The record may stand for several changes, of the profile and of the visibility. So the stamps are compared, too.
+    static func hasProfileNews(_ record: Record, after old: Record, for viewer: UserID) -> Bool {
+        let (before, news) = (old.profileNews(for: viewer), record.profileNews(for: viewer))
+        return news.version != before.version || news.stamp > before.stamp
     }
 
     /// The client's knowledge of a target, by the subscription that a message names.

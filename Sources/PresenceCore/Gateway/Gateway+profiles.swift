@@ -46,17 +46,26 @@ extension Gateway {
     ///
     /// A new client fetches the profiles that it needs after it has opened its session.
     private func mayHaveMissedProfile(of record: Record, _ session: SessionIndex) -> Bool {
-        Delivery.isProfileDue(record, resumingFrom: sessions[session].resume.profileFloor)
+        Delivery.isProfileDue(record, to: viewer(of: session), resumingFrom: sessions[session].resume.profileFloor)
     }
 
     /// Pushes the version of a changed profile to the sessions of the user, and to those that follow the profile (P43).
-    mutating func pushProfile(_ record: Record, of user: UserIndex) {
+    ///
+    /// A follower for whom the news wait is told once the wait has ended.
+    mutating func pushProfile(_ record: Record, after old: Record, of user: UserIndex) {
+        let differsByViewer = record.hasPrivacy || old.hasPrivacy
+        let changesNews = differsByViewer && record.privacy?.news != old.privacy?.news
+        guard changesNews || record.profileVersion != old.profileVersion else { return }
         guard policies.policy(of: record.user).chain.isEnabled else { return }
-        let own = openSessions(of: user)
+        let own = record.profileVersion != old.profileVersion ? openSessions(of: user) : []
         // A list that is older than the record may follow it.
         if !own.isEmpty { relationships.note(profile: record.profileVersion, of: user) }
-        pushProfile(record, of: user, to: own + watches.profiles.watchers(of: user))
+        var followers = watches.profiles.watchers(of: user)
+        if differsByViewer { followers.removeAll { !Delivery.hasProfileNews(record, after: old, for: viewer(of: $0)) } }
+        pushProfile(record, of: user, to: own + followers)
     }
+
+    private func viewer(of session: SessionIndex) -> UserID { watches.user(at: sessions[session].user) }
 
     /// Pushes the version of the own profile by the first record of the user, if the sessions of the user were told an older one.
     mutating func pushFirstProfile(_ record: Record, of user: UserIndex) {
@@ -76,7 +85,7 @@ extension Gateway {
             guard sessions[session].hasList || sessions[session].user != user else { continue }
             if sessions[session].isBlocked {
                 sessions[session].backlog.postponeProfile(of: user)
-            } else if sessions[session].takesSharedEvents {
+            } else if sessions[session].takesSharedEvents, isNewest(record, for: session) {
                 let shared = payload ?? output.add(EventText.profileChanged(of: record.user, to: record.profileVersion, id: position))
                 payload = shared
                 pushShared(shared, to: session)
@@ -92,7 +101,13 @@ extension Gateway {
         if mayHaveMissedProfile(of: record, session) { pushProfile(of: record, to: session) }
     }
 
+    /// True if a session may be told the newest version of a profile.
+    private func isNewest(_ record: Record, for session: SessionIndex) -> Bool {
+        !record.hasPrivacy || record.profileNews(for: viewer(of: session)).version == record.profileVersion
+    }
+
     private mutating func pushProfile(of record: Record, to session: SessionIndex) {
-        push(EventText.profileChanged(of: record.user, to: record.profileVersion, id: position(of: session)), to: session)
+        let version = record.profileNews(for: viewer(of: session)).version
+        push(EventText.profileChanged(of: record.user, to: version, id: position(of: session)), to: session)
     }
 }

@@ -193,7 +193,7 @@ public struct Gateway: ~Copyable {
             return 0
         }
         watches.store(record, of: user)
-        if record.profileVersion != old.profileVersion { pushProfile(record, of: user) }
+        pushProfile(record, after: old, of: user)
         let policy = policies.policy(of: record.user)
         let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
         let count =

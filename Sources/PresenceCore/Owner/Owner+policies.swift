@@ -9,7 +9,7 @@ extension Owner {
         let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
-            let breaksRule = !ChainVisibility(user: index).isShown(by: self)
+            let breaksRule = !ChainVisibility(user: index).isRight(by: self)
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &outbox) }
             if new.subscriptionsMax != old.subscriptionsMax {

@@ -83,7 +83,7 @@ extension Owner {
     /// one of a moment ago.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
         guard !listsMayBeIncomplete else { return Reassignment(now: now).repairListsLater(of: user, in: &self) }
-        if !ChainVisibility(user: user).isShown(by: self) { ChainVisibility(user: user).show(by: &self, at: now, into: &outbox) }
+        ChainVisibility(user: user).repair(by: &self, at: now, into: &outbox)
         FriendFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
         ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }

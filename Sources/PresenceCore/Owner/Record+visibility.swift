@@ -12,6 +12,7 @@ extension Record {
         if let change {
             let hidden = hiddenView.hidden(at: version, now.wall, by: policy)
             privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden, at: version, wall: now.wall)
+            privacy.updateNews(of: profileVersion, waitsWhileInvisible: policy.chain.profileNewsWaitWhileInvisible, at: version)
         }
         privacy.endReturns(before: lastOnlineStatusUpdateTime, version: version)
         privacy.expire(at: now.wall, version: version)

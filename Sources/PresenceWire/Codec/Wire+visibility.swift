@@ -56,6 +56,7 @@ extension WireWriter {
             writer.optional(named.view) { $1.write(into: &$0) }
         }
         optional(privacy.others) { $1.write(into: &$0) }
+        privacy.news.write(into: &self)
     }
 }
 
@@ -103,7 +104,8 @@ extension WireReader {
         let others = try optional(Privacy.View.init)
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: version, contents: contents, named: named, others: others)
+                visibility: visibility, writtenAt: writtenAt, version: version, contents: contents, named: named, others: others,
+                news: try ProfileNews(&self))
         else { throw .unknownTag(UInt8(clamping: contents.count)) }
         return privacy
     }
@@ -119,6 +121,33 @@ extension WireReader {
 
     private mutating func chainNames() throws(DecodeError) -> [UserID] {
         try list(countMax: Limits.chainUsersMax) { reader throws(DecodeError) in try reader.user() }
+    }
+}
+
+extension ProfileNews {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.list(named) { writer, named in
+            writer.user(named.user)
+            named.entry.write(into: &writer)
+        }
+        others.write(into: &wire)
+    }
+
+    fileprivate init(_ wire: inout WireReader) throws(DecodeError) {
+        let named = try wire.list { reader throws(DecodeError) in Named(user: try reader.user(), entry: try Entry(&reader)) }
+        self.init(named: named, others: try Entry(&wire))
+    }
+}
+
+extension ProfileNews.Entry {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.version(stamp)
+        wire.optional(known) { $0.version($1) }
+    }
+
+    fileprivate init(_ wire: inout WireReader) throws(DecodeError) {
+        let stamp = try wire.version()
+        self.init(known: try wire.optional { reader throws(DecodeError) in try reader.version() }, stamp: stamp)
     }
 }
 

@@ -58,15 +58,20 @@ public struct Privacy: Hashable, Sendable {
     public private(set) var named: [Named]
     /// The view of all other viewers from whom the user hides, or has hidden.
     public private(set) var others: View?
+    /// The viewers for whom the news of the profile wait.
+    public private(set) var news: ProfileNews
 
     /// Makes the value of a user who never changed the visibility: everyone may see the user.
     public init() {
         visibility = Visibility()
-        (writtenAt, version, contents, named, others) = (.zero, .zero, [], [], nil)
+        (writtenAt, version, contents, named, others, news) = (.zero, .zero, [], [], nil, ProfileNews())
     }
 
     /// - Returns: nil if an index is out of range.
-    public init?(visibility: Visibility, writtenAt: Version, version: Version, contents: [Record], named: [Named], others: View?) {
+    public init?(
+        visibility: Visibility, writtenAt: Version, version: Version, contents: [Record], named: [Named], others: View?,
+        news: ProfileNews = ProfileNews()
+    ) {
         let views = named.map(\.view) + [others]
         guard views.allSatisfy({ $0.map { contents.indices.contains($0.content) } ?? true }) else { return nil }
         self.visibility = visibility
@@ -75,6 +80,7 @@ public struct Privacy: Hashable, Sendable {
         self.contents = contents
         self.named = named
         self.others = others
+        self.news = news
     }
 
     /// Whether this replaces `other`.
@@ -85,7 +91,7 @@ public struct Privacy: Hashable, Sendable {
 
     /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
-        let names = visibility.listed.count + (visibility.friends?.count ?? 0) + visibility.blocked.count + named.count
+        let names = visibility.listed.count + (visibility.friends?.count ?? 0) + visibility.blocked.count + named.count + news.named.count
         return names * (2 * Limits.nameBytesMax + 64) + contents.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
@@ -158,6 +164,7 @@ public struct Privacy: Hashable, Sendable {
     ) -> Privacy {
         var next = Privacy(visibility: new, writtenAt: writtenAt, version: time)
         next.contents = contents
+        next.news = news
         let change = Change(hiddenView: hiddenView, time: time, wall: wall ?? time.milliseconds)
         let othersView = visibility.letsOthers && others?.isOfReturn == false ? nil : others
         next.others = next.view(after: othersView, from: visibility.letsOthers, to: new.letsOthers, change)
@@ -175,6 +182,19 @@ public struct Privacy: Hashable, Sendable {
         next.dropUnusedContents()
         return next
     }
+
+    /// Has the news of the profile wait for those from whom the visibility keeps them, and ends the wait for all others.
+    ///
+    /// - Parameters:
+    ///   - profile: the version of the profile.
+    ///   - waitsWhileInvisible: the setting `profile.newsWaitWhileInvisible`.
+    ///   - time: the version of the change.
+    public mutating func updateNews(of profile: Version, waitsWhileInvisible: Bool, at time: Version) {
+        news = news.changed(to: visibility, waitsWhileInvisible: waitsWhileInvisible, profile: profile, at: time)
+    }
+
+    /// Whether the news of the profile wait for exactly those from whom the visibility keeps them.
+    public func hasNews(waitingWhileInvisible: Bool) -> Bool { news.fit(visibility, waitsWhileInvisible: waitingWhileInvisible) }
 
     private struct Change {
         let hiddenView: Record
@@ -222,7 +242,7 @@ public struct Privacy: Hashable, Sendable {
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        (contents, named, others) = ([], [], nil)
+        (contents, named, others, news) = ([], [], nil, ProfileNews())
     }
 
     /// Drops the names beyond ``namedMax``: first those without a hidden view, then those of the viewers who were excluded first.
@@ -369,8 +389,8 @@ extension Record {
         guard let privacy, viewer != user else { return self }
         var shown = privacy.shown(self, to: viewer)
         (shown.knownSince, shown.privacy) = (knownSince, nil)
-        // A user who hides the status does not hide the profile.
-        shown.profileVersion = profileVersion
+        // A user who hides the status does not hide the profile. Its news may wait.
+        shown.profileVersion = profileNews(for: viewer).version
         return shown
     }
 

@@ -35,6 +35,9 @@ public struct Visibility: Hashable, Sendable {
         }
     }
 
+    /// Whether the user has blocked a viewer.
+    func blocks(_ viewer: UserID) -> Bool { blocked.containsSorted(viewer) }
+
     /// Whether users that no list names may see the user.
     var letsOthers: Bool { mode == .everyone && !isInvisible }
 

@@ -21,6 +21,15 @@ public struct ChainPolicy: Equatable, Sendable {
         set { blockedView = newValue ? .offline : .status }
     }
 
+    /// The time at which followers are told that the profile of an invisible user has changed.
+    public enum InvisibleProfileNews: Sendable { case atOnce, onceVisible }
+
+    /// Whether the news of an invisible user's profile wait until the user is visible again. Setting `profile.newsWaitWhileInvisible`.
+    public var profileNewsWaitWhileInvisible: Bool {
+        get { invisibleProfileNews == .onceVisible }
+        set { invisibleProfileNews = newValue ? .onceVisible : .atOnce }
+    }
+
     /// Whether the relationship chain can be used. Off answers 72001. Setting `chain.enabled`.
     public var isEnabled = true
     /// Whether users receive their friends' changes without a subscription (T28, N23). Setting `friends.autoNotify`.
@@ -31,6 +40,8 @@ public struct ChainPolicy: Equatable, Sendable {
     public var defaultAllowType = AllowType.any
     /// See ``BlockedView``.
     public var blockedView = BlockedView.offline
+    /// See ``InvisibleProfileNews``.
+    public var invisibleProfileNews = InvisibleProfileNews.onceVisible
     /// The limit of the calls that change the relationship chain or check it, together; nil for none. Setting `rate.chain`.
     public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
     /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.

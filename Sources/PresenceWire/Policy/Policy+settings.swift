@@ -264,6 +264,9 @@ extension Policy {
             The custom fields of profiles: each name with `integer`, `string` or `bytes`, for example `{"Blood": "integer"}`. \
             `modifySelfProfile` sets such a field as `Custom_Blood`.
             """),
+        Setting(
+            "profile.newsWaitWhileInvisible", \.chain.profileNewsWaitWhileInvisible,
+            "Whether other users are told of an invisible user's changed profile only once the user is visible again."),
         Setting("blockList.max", \.chain.blockListMax, 1...Int64(1_000), "Users on one blocklist. A further one is refused with 30013."),
         Setting("block.hidesStatus", \.chain.blockHidesStatus, "Whether users on a blocklist see their blocker OFFLINE."),
         Setting("chain.batchMax", \.chain.batchMax, 1...Int64(Limits.chainBatchMax), "Users in one call of the relationship chain."),

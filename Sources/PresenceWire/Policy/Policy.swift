@@ -244,6 +244,7 @@ public struct Policy: Equatable, Sendable {
             chain.autoNotifiesFriends = false
         case .zim: setZIM()
         }
+        if preset != .rollcall { chain.invisibleProfileNews = .atOnce }
     }
 
     private mutating func setTencent() {

@@ -71,7 +71,7 @@ struct ChainVisibility {
 
     /// Whether the visibility names exactly those on the lists. It compares the number of blocked users only: both are changed by
     /// ``show(by:at:into:)``, and by the app's policy.
-    func isShown(by owner: borrowing Owner) -> Bool {
+    private func isShown(by owner: borrowing Owner) -> Bool {
         let blockedCount = owner.users[user].list(.blocked).liveCount
         let isForFriends = owner.users[user].record.isForFriends
         guard blockedCount > 0 || isForFriends else { return true }
@@ -81,10 +81,28 @@ struct ChainVisibility {
         return blockedCount == 0 || visibility.blocked.count == (hides ? blockedCount : 0)
     }
 
+    /// Whether the news of the profile wait for exactly those from whom the visibility and the app's policy keep them.
+    private func hasRightNews(by owner: borrowing Owner) -> Bool {
+        let chain = owner.policies.policy(of: owner.users.user(at: user)).chain
+        return owner.users[user].record.privacy?.hasNews(waitingWhileInvisible: chain.profileNewsWaitWhileInvisible) ?? true
+    }
+
+    /// Whether the visibility follows from the lists and from the app's policy.
+    func isRight(by owner: borrowing Owner) -> Bool { isShown(by: owner) && hasRightNews(by: owner) }
+
+    /// Shows the user's status to exactly those whom the lists admit, and has the news of the profile wait for the others, if the policy or
+    /// another node has changed either.
+    func repair(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        if !isShown(by: owner) { show(by: &owner, at: now, into: &outbox) }
+        guard !owner.users[user].isReplica, !hasRightNews(by: owner), let privacy = owner.users[user].record.privacy else { return }
+        let same = StatusChange.Visibility(visibility: privacy.visibility, writtenAt: privacy.writtenAt)
+        owner.refresh(user, StatusChange(visibility: same), at: now, into: &outbox)
+    }
+
     /// Schedules a review of a user whose visibility does not follow from the lists, because this node has become the owner after a change
     /// of the policy, or another side of a split has changed a list. A replica may know more of the lists.
     func repairLater(by owner: inout Owner, at now: Now) {
-        guard !isShown(by: owner) else { return }
+        guard !isRight(by: owner) else { return }
         let due = now.instant + owner.settings.takeoverTimeout
         owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }

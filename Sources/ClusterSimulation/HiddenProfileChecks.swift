@@ -1,0 +1,45 @@
+import PresenceCore
+import PresenceWire
+
+/// Checks that the news of profiles wait for users from whom they are kept, and arrive afterwards.
+enum HiddenProfileChecks {
+    /// The most that the clock of an owner and the answer of a call differ.
+    private static let marginMilliseconds = 300
+    /// The time of a call and its effects at rest.
+    private static let answerMilliseconds = 200
+
+    /// Checks that a viewer is told no version of a profile that was written while its user certainly hid from the viewer.
+    static func check(_ version: Version, of user: Int, toldTo viewer: Int, _ cluster: inout SimulatedCluster) {
+        guard cluster.options.isCrossing, user != viewer, cluster.isSound else { return }
+        guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses, .clocks, .disks]) else { return }
+        let writtenAt = Nanoseconds(version.milliseconds - SimulatedCluster.epoch) * 1_000_000
+        let since = writtenAt - .milliseconds(marginMilliseconds)
+        let oracle = cluster.truth.oracles[user]
+        let waits = cluster.options.settings.policy.chain.profileNewsWaitWhileInvisible
+        let isInvisible = waits && !oracle.isBusy && oracle.rule?.isInvisible == true && oracle.since <= since
+        guard isInvisible || cluster.truth.chain.mustBlock(viewer, by: user, since: since) else { return }
+        cluster.violate(
+            .profileNewsWait,
+            "user-\(viewer) is told the profile \(version.text) of user-\(user), who \(isInvisible ? "is invisible" : "blocks it")")
+    }
+
+    /// Whether the news of a profile wait for a follower at rest.
+    static func waits(_ follower: Int, for user: Int, _ cluster: SimulatedCluster) -> Bool {
+        guard follower != user, let owner = cluster.owner(of: user) else { return false }
+        guard let visibility = cluster.nodes[owner].kept(cluster.userID(user)).record.privacy?.visibility else { return false }
+        let waitsWhileInvisible = cluster.policyAtRest.chain.profileNewsWaitWhileInvisible
+        return visibility.blocked.contains(cluster.userID(follower)) || (visibility.isInvisible && waitsWhileInvisible)
+    }
+
+    /// Has all users show themselves to all others at rest, and checks that the followers are told what has waited.
+    static func finish(_ cluster: inout SimulatedCluster) {
+        guard cluster.truth.profiles.isUsed else { return }
+        for user in cluster.userIDs.indices where !cluster.isBroken {
+            let blocked = ChainChecks.rows(.blocked, of: user, cluster).map { UserID($0.key, besides: cluster.userID(user)) }
+            if !blocked.isEmpty { cluster.call(.chain(.setBlocked(blocked, false)), by: user) }
+            cluster.call(.setVisibility(Visibility.Change(isInvisible: false)), by: user)
+            cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+        }
+        if !cluster.isBroken { cluster.twice { ProfileChecks.checkNews(&$0) } }
+    }
+}
