@@ -191,7 +191,8 @@ extension PresenceClient {
         let logins = endedLoginsCount
         while true {
             if isClosed { throw .closed("the client is closed") }
-            let bytes = try JSON.body(try body(), of: operation)
+            let content = try body()
+            let bytes = try JSON.body(content, of: operation)
             let token = try await currentToken(after: rejected)
             let address = callAddress
             do throws(PresenceError) {

@@ -168,9 +168,11 @@ import Testing
             for try await piece in stream where String(decoding: piece, as: UTF8.self).contains("onConnected") { break }
         }
         for (query, header) in [("ticket=\(ticket)", ""), ("ticket=\(ticket).", ""), ("platform=web", "Bearer \(token)=")] {
+            var headers: [(name: StaticString, value: String)] = []
+            if !header.isEmpty { headers.append((name: "authorization", value: header)) }
             let refused = try await HTTPExchange.send(
-                .get, host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/events?\(query)",
-                headers: header.isEmpty ? [] : [("authorization", header)], on: MultiThreadedEventLoopGroup.singleton.next())
+                .get, host: "127.0.0.1", port: fixture.nodes[0].ports.client, path: "/v1/events?\(query)", headers: headers,
+                on: MultiThreadedEventLoopGroup.singleton.next())
             #expect(refused.status == 401)
         }
         try await fixture.nodes[0].until("a delivery of a webhook failed") { fixture.nodes[0].log.contains("webhook") }

@@ -11,7 +11,7 @@ extension API.Operation {
             true
         case .setSelfStatus, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout,
             .setVisibility, .getVisibility, .getFriendList, .getPendencyList, .getFriendGroups, .getBlackList, .checkBlackList,
-            .checkFriends, .getSelfProfile, .getUsersProfile, .modifySelfProfile, .streamTicket, .renew:
+            .checkFriends, .getSelfProfile, .getUsersProfile, .modifySelfProfile, .streamTicket, .renew, .alive:
             false
         }
     }
