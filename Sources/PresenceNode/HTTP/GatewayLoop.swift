@@ -135,8 +135,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         // The owner forwards a renewal itself.
         if case .renew = parsed.call { return }
         shell.perform(
-            .alive(session), caller: parsed.subject, origin: .backEnd, originSession: .backEnd, from: self, token: Self.unusedToken, at: now
-        )
+            .alive(session), key: nil, caller: parsed.subject, origin: .backEnd, originSession: .backEnd, from: self,
+            token: Self.unusedToken, at: now)
     }
 
     /// The token of a call whose answer nobody waits for.
