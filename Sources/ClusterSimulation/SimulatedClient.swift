@@ -46,6 +46,12 @@ struct SimulatedClient {
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?
+
+    /// The position from which the client resumes, or `time` if that is earlier.
+    func position(before time: Nanoseconds) -> Nanoseconds {
+        min(time, lastEventID.map { .milliseconds(Int($0 - SimulatedCluster.epoch)) } ?? time)
+    }
+
     var pipe = Pipe()
     var stalledUntil: Nanoseconds = 0
 

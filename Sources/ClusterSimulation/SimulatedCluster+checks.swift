@@ -46,8 +46,7 @@ extension SimulatedCluster {
         guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
         // A stream that resumes shows users who were friends at its position once more.
-        let resumedFrom: Nanoseconds = clients[client].lastEventID.map { .milliseconds(Int($0 - Self.epoch)) } ?? changedAt
-        let since = min(changedAt, resumedFrom) - .milliseconds(2_000)
+        let since = clients[client].position(before: changedAt) - .milliseconds(2_000)
         guard !truth.chain.mayBeFriend(target, of: user, since: since) else { return }
         if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
             violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
@@ -190,9 +189,9 @@ extension SimulatedCluster {
     ///
     /// A node that learns late of a policy that was taken back does not know that a client was shown it elsewhere.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
-        let isOwn = clients[client].user == user && truth.policy.hasHiddenOwnStatus
-        let members = (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : []) + (isOwn ? ["statusType", "lastUpdateTime"] : [])
-        return options.hasClientFaultsAlone ? [] : members
+        if options.hasClientFaultsAlone { return [] }
+        let own = truth.policy.hasHiddenOwnStatus && clients[client].user == user ? ["statusType", "lastUpdateTime"] : []
+        return truth.policy.hasHiddenPlatforms ? own + ["onlinePlatforms"] : own
     }
 
     /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it. All

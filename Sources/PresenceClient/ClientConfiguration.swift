@@ -53,7 +53,7 @@ public struct ClientConfiguration: Sendable {
     /// - Parameters: see the properties.
     public init(addresses: [String], token: @escaping TokenProvider) {
         precondition(!addresses.isEmpty, "a client needs an address")
-        self.addresses = addresses.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+        self.addresses = addresses.map { $0.hasSuffix("/") && !$0.hasSuffix("//") ? String($0.dropLast()) : $0 }
         self.token = token
     }
 

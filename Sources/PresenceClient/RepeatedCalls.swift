@@ -1,4 +1,4 @@
-/// What the client knows of operations to repeat their calls (<doc:HTTPAPI#Repeated-calls>).
+/// The operations whose calls the client can repeat safely (<doc:HTTPAPI#Repeated-calls>).
 enum RepeatedCalls {
     /// The operations whose repetition could be told apart. All others have the same effect if they are carried out twice.
     private static let keyed: Set<String> = [

@@ -3,7 +3,7 @@ import Glibc
 import NodeFixture
 import Testing
 
-/// What the commands for people at a terminal print, and how they end.
+/// The output of the commands for people at a terminal, and their ends.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct TerminalTests {
     /// Clears a screen, sets its title, forges a line, and turns the direction of text; in JSON and as it is printed.
     private static let hostile = (

@@ -1,7 +1,7 @@
 import NodeFixture
 import Testing
 
-/// What calls about users who do not exist leave on three nodes.
+/// The traces that calls about unknown users leave on three nodes.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct UnknownUserTests {
     private static let targetsCount = 200
 

@@ -61,7 +61,7 @@ extension ConformanceTests {
             for session in [stayed, away] { try await session?.status(of: "ann") { $0.custom == "here" } }
             let position = try #require(away?.events.last { !$0.id.isEmpty }?.id)
             away = nil
-            let left = try await app.call("deleteFriends", users(["ben"], #","delType":2"#), as: "ann", node: 1)
+            let left = try await app.call("deleteFriends", users(["ben"], #""delType":2"#), as: "ann", node: 1)
             #expect(left["resultList"].elements.first?["resultCode"]?.number == 0)
             let view = try await stayed.status(of: "ann") { $0.general == "OFFLINE" }
             let resumed = try await app.login("ben", node: 0, query: "platform=web&lastEventID=\(position)")

@@ -132,8 +132,7 @@ struct Calls {
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
-        case .friendCalled(let result):
-            finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), &edge, &cluster)
+        case .friendCalled(let result): finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), &edge, &cluster)
         case .relationsChecked(let found):
             onChecked(found, by: sent, &cluster)
             advance(sent.call, &edge, &owner, &cluster, at: now)

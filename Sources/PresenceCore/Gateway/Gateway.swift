@@ -59,8 +59,7 @@ public struct Gateway: ~Copyable {
 
     /// The index of an open session of a user; nil if the session is not here, or is another user's.
     public func index(of session: SessionID, of user: UserID) -> SessionIndex? {
-        guard let index = sessions.index(of: session), watches.user(at: sessions[index].user) == user else { return nil }
-        return index
+        sessions.index(of: session).flatMap { watches.user(at: sessions[$0].user) == user ? $0 : nil }
     }
 
     /// Open sessions.
@@ -406,7 +405,7 @@ public struct Gateway: ~Copyable {
         var due: [UserIndex] = []
         for (user, knowledge) in added {
             guard case .followed(let isFirst) = watches.follow(user, by: session) else {
-                if sessions[session].backlog.isLeaving(user) { sessions[session].backlog.stay(user) }
+                sessions[session].backlog.stay(user)
                 continue
             }
             if isFirst { subscribed.append(watches.user(at: user)) }

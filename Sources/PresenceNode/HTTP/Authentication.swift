@@ -273,7 +273,7 @@ final class VerifiedToken {
 struct VerifiedTokens {
     /// Most bytes of all entries of a loop.
     static let bytesMax = 10 << 20
-    /// What an entry costs besides the two copies of its token: the caller, and a place in a table that is half empty.
+    /// The bytes of an entry besides the two copies of its token: the caller, and a place in a table that is half empty.
     static let entryBytes = 400
 
     /// By the token without the word `Bearer`, because that word has 64 spellings.

@@ -36,7 +36,7 @@ struct Callers {
 
     private static let prefix = Array("bearer ".utf8)
 
-    /// What follows the word `Bearer`; nil for another value of an `Authorization` field.
+    /// The bytes behind the word `Bearer`; nil for another value of an `Authorization` field.
     private static func token(in header: some Collection<UInt8>) -> [UInt8]? {
         guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else { return nil }
         return Array(header.dropFirst(prefix.count))

@@ -32,14 +32,14 @@ enum SQLiteInspection {
         } catch let error as StoreError {
             throw error
         } catch {
-            // Damage has many codes: a length that is too large is SQLITE_NOMEM or SQLITE_TOOBIG, a sector that cannot be read SQLITE_IOERR.
+            // Damage has many codes. A length that is too large is SQLITE_NOMEM or SQLITE_TOOBIG, an unreadable sector SQLITE_IOERR.
             if let code = (error as? DatabaseError)?.resultCode, !codesOfUse.contains(code) { return Damage(problem: "\(error)") }
             throw .unusable(path: path, problem: explain(error))
         }
     }
 
     /// Errors that say how a file may be used, and nothing about its content.
-    private static let codesOfUse: [ResultCode] = [
+    static let codesOfUse: [ResultCode] = [
         .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PERM, .SQLITE_AUTH, .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_FULL, .SQLITE_INTERRUPT,
     ]
 

@@ -104,7 +104,7 @@ struct StoreScrub {
                     rest.append(key)
                 }
             }
-        } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_IOERR].contains(error.resultCode) {
+        } catch let error as DatabaseError where !SQLiteInspection.codesOfUse.contains(error.resultCode) {
             isUnreadable = true
         }
         let isOver = !isUnreadable && count < Self.rowsAtOnce

@@ -46,7 +46,8 @@ final class StoreScrubber: Sendable {
     /// Compares the next rows and pages with their checksums. Returns the damage that is new.
     func step() -> [StoreDamage] {
         do {
-            return try queue.read { database in
+            // A transaction would begin with the first page, which may be damaged.
+            return try queue.writeWithoutTransaction { database in
                 let damage = try scrub.step(database)
                 counts.withLockedValue { $0 = (scrub.passes, scrub.counters) }
                 return damage

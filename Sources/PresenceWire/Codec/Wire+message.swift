@@ -480,9 +480,7 @@ extension WireReader {
     }
 
     private mutating func request() throws(DecodeError) -> Request {
-        let id = try unsigned()
-        let user = try user()
-        let begunAt = try version()
+        let (id, user, begunAt) = (try unsigned(), try user(), try version())
         let flags = try tag()
         guard flags < 8 else { throw .unknownTag(flags) }
         return Request(

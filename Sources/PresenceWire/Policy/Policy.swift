@@ -112,6 +112,7 @@ public struct Policy: Equatable, Sendable {
 
     private struct StatusRates: Equatable {
         var calls: Rate?
+        var queries: Rate? = Rate(calls: 20, seconds: 5)
         var pushes: Rate? = Rate(calls: 20, seconds: 5)
     }
 
@@ -178,10 +179,8 @@ public struct Policy: Equatable, Sendable {
     public var customStatusNeedsSession = false
     /// Whether OFFLINE clears a custom status without an end of its own (T11, Z5). Setting `customStatus.clearOnOffline`.
     public var offlineClearsCustomStatus = true
-    /// The limits of changes of a status.
+    /// The limits of changes and queries of a status.
     private var statusRates = StatusRates()
-    /// The limit of queries (T17); nil for none. Setting `rate.query`.
-    public var queryRate: Rate? = Rate(calls: 20, seconds: 5)
     /// The limit of subscribe and unsubscribe calls (T22, T24); nil for none. Setting `rate.subscribe`.
     public var subscribeRate: Rate? = Rate(calls: 20, seconds: 5)
     /// Whether others see the platforms of a user (T8, Z14). Setting `device.exposePlatforms`.
@@ -277,6 +276,12 @@ extension Policy {
     public var setStatusRate: Rate? {
         get { statusRates.calls }
         set { statusRates.calls = newValue }
+    }
+
+    /// The limit of queries (T17); nil for none. Setting `rate.query`.
+    public var queryRate: Rate? {
+        get { statusRates.queries }
+        set { statusRates.queries = newValue }
     }
 
     /// How often the changes of one user are pushed to a session; nil for no limit. Setting `rate.changes`.

@@ -123,8 +123,8 @@ import Testing
         writer.row(Row(BlockedUser(since: 1), of: user("ann"), key: "bob", version: Self.version))
         let place = writer.bytes.firstIndex(of: Row.Kind.blocked.rawValue)!
         var bytes = writer.bytes
-        bytes[place] = 18
-        #expect(throws: DecodeError.unknownTag(18)) {
+        bytes[place] = 19
+        #expect(throws: DecodeError.unknownTag(19)) {
             try bytes.withUnsafeBytes { bytes in
                 var reader = WireReader(bytes)
                 return try reader.row()
