@@ -60,7 +60,7 @@ import Testing
         gateway.block(session, at: now)
         gateway.receive(.deliver(record("ann", 2)))
         var ended = list(isWhole: isWhole)
-        if !isWhole { ended.removed = [user("ann")] }
+        if !isWhole { (ended.removed, ended.removedProfiles) = ([user("ann")], [user("ann")]) }
         ended.formerFriends = [ListUpdate.Followed(friend: user("ann"), since: 9)]
         gateway.receive(.listUpdate(ended))
         #expect(pushed() == [])
