@@ -74,14 +74,15 @@ import Testing
         #expect(rowsCounts[0] <= 5 * nobody.count)
     }
 
-    @Test("A friendship with an unknown user leaves one tombstone with that user") mutating func formerUnknownFriend() {
+    @Test("A block of an unknown friend leaves a tombstone of the friendship on every disk") mutating func formerUnknownFriend() {
         let nobody = cluster.user(ownedBy: 2, number: 7)
         #expect(add(nobody, by: ann) == 0)
-        #expect(decide(.delete([user(nobody)], isTwoWay: true), by: ann) == [0])
+        #expect(list(.friend, of: nobody) == [ann])
+        #expect(block([nobody], by: ann) == [0])
         cluster.advance(.seconds(1))
         for process in cluster.processes {
-            let rows = process.disk.rows.values.filter { $0.user == user(nobody) && $0.kind.hasSequence }
-            #expect(rows.map(\.kind) == [.friend] && rows.allSatisfy { $0.value == nil })
+            let rows = process.disk.rows.values.filter { $0.user == user(nobody) && $0.kind == .friend }
+            #expect(rows.count == 1 && rows.allSatisfy { $0.value == nil })
         }
     }
 

@@ -403,6 +403,23 @@ import Testing
         #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [ann])
     }
 
+    /// Ben has never logged in, so the block leaves no tombstone with him.
+    @Test("A late copy of a refused request does not make a friend of a user who was blocked since", arguments: ["any", "confirm"])
+    mutating func lateCopyBeforeBlock(allowType: String) throws {
+        set(#"{"profile.defaultAllowType":"deny"}"#)
+        cluster.heard = []
+        #expect(add(ben, by: ann) == 30_516)
+        let copy = cluster.heard!.first { if case .chainApply = $0.message { true } else { false } }!.message
+        cluster.call(.chain(.setBlocked([user(ben)], true)), by: ann, on: 0)
+        set(#"{"profile.defaultAllowType":"\#(allowType)"}"#)
+        let peer = cluster.processes[1].node.cluster.peers.index(of: cluster.processes[0].id)!
+        cluster.processes[1].node.handle(copy, from: peer, at: cluster.now)
+        cluster.processes[1].node.run(at: cluster.now)
+        cluster.advance(.seconds(2))
+        #expect(list(.blocked, of: ann) == [ben])
+        #expect(list(.friend, of: ben) == [] && list(.pendencyIn, of: ben) == [])
+    }
+
     @Test(
         "A command that is repeated after ben's setting has changed has the result of the rows that it has left",
         arguments: [

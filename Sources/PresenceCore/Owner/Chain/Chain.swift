@@ -199,7 +199,9 @@ struct Chain {
             result = .refused(.unavailable)
         }
         // Rows on another side of a split may be older than the decision, and must not come back.
-        if cluster.peers.missedCount == 0 { changes = owner.users[user].withoutIdleRemovals(changes, about: other) }
+        if apply.command.command == .block, cluster.peers.missedCount == 0 {
+            changes = owner.users[user].withoutIdleRemovals(changes, about: other)
+        }
         if case .refused = result {
             owner.removeBlank(pair.other)
             return send(result, of: pair, version, owner, &cluster, at: now)

@@ -16,7 +16,7 @@ struct ChainRules {
             Change(kind: type(of: fact).kind, key: key, fact: fact, expiresAt: end)
         }
 
-        /// A removal that finds nothing is written as well. It is newer than an addition that arrives late. Lists of unknown users are an
+        /// A removal that finds nothing is written as well. It is newer than an addition that arrives late. Blocks of unknown users are an
         /// exception (``OwnedUser/withoutIdleRemovals(_:about:)``).
         static func remove(_ kind: Row.Kind, _ key: String) -> Change { Change(kind: kind, key: key, fact: nil) }
 

@@ -35,10 +35,13 @@ extension OwnedUser {
 
     // MARK: Decisions of others
 
-    /// The changes of a decision of `other` about this user, without removals that find nothing if the user is unknown.
+    /// The changes of a block by `other`, without removals that find nothing if this user is unknown.
     ///
     /// An unknown user has never logged in and was not imported. Such a user has written nothing that could arrive late, unless a decision
     /// about `other` is in the outbox. Otherwise any user could fill the disks with tombstones in lists of users who do not exist.
+    ///
+    /// What `other` has decided before the block may still arrive late. ``verdict(on:about:)`` ends it. Other decisions need their
+    /// tombstones: a repeated command finds its result in them, and a block that this user's owner learns later finds the friendship.
     func withoutIdleRemovals(_ changes: [ChainRules.Change], about other: String) -> [ChainRules.Change] {
         guard !record.isOfKnownUser, list(.chainOutbox).entry(for: other) == nil else { return changes }
         return changes.filter { $0.fact != nil || list($0.kind).entry(for: other) != nil }
@@ -93,6 +96,8 @@ extension OwnedUser {
     func verdict(on version: Version, about other: UserID) -> ChainVerify.Verdict? {
         let other = String(other.id)
         if list(.chainOutbox).contains(other) { return nil }
+        // A later block ends what the decision has added. Its tombstones may be missing in the lists of an unknown user.
+        if let block = list(.blocked).entry(for: other), !block.isRemoved, block.version.stamp > version.stamp { return .isVoid }
         let (sent, received) = (list(.pendencyOut), list(.pendencyIn))
         // From a list with so many rows, tombstones have gone before their time.
         if max(sent.count, received.count) >= RowList.tombstonesMax { return .holds }
