@@ -59,6 +59,27 @@ import Testing
         #expect(list(.blocked, of: ann) == [] && list(.friend, of: ann) == [])
     }
 
+    @Test("A block and a removal end a friendship whose row the friend changes before the command arrives", arguments: [true, false])
+    mutating func changedMeanwhile(isBlock: Bool) {
+        add(ben, by: ann)
+        cluster.losing = [(0, 1)]
+        cluster.call(.chain(isBlock ? .setBlocked([user(ben)], true) : .delete([user(ben)], isTwoWay: true)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(list(.friend, of: ann) == [] && list(.friend, of: ben) == [ann])
+        cluster.call(.friendCall(.createGroups(["g"], users: [user(ann)])), by: ben, on: 1)
+        cluster.advance(.milliseconds(100))
+        cluster.losing = []
+        for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
+        cluster.advance(.seconds(2))
+        #expect(list(.blocked, of: ann) == (isBlock ? [ben] : []))
+        #expect(list(.friend, of: ann) == [] && list(.friend, of: ben) == [])
+        // The next friendship is newer than the tombstones of this one.
+        if isBlock { block([ben], by: ann, false) }
+        #expect(add(ben, by: ann) == 0)
+        cluster.advance(.seconds(2))
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [ann])
+    }
+
     @Test("A block of an unknown user, and its end, leave nothing with that user, however often") mutating func unknownUser() {
         let nobody = (0..<5).map { cluster.user(ownedBy: $0 % 3, number: 7 + $0) }
         var rowsCounts: [Int] = []

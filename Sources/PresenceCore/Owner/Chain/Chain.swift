@@ -206,6 +206,12 @@ struct Chain {
             owner.removeBlank(pair.other)
             return send(result, of: pair, version, owner, &cluster, at: now)
         }
+        if changes.contains(where: { $0.kind == .friend && $0.fact == nil }), owner.users[user].hasChangedFriend(other, madeBefore: version)
+        {
+            // The answer has the clock of this node, so later decisions of the other user are newer than this tombstone.
+            let endedAt = owner.clock.nextEnd(at: now)
+            owner.write([.remove(.friend, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
+        }
         owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
         // The first attempt may have ended before every live node has hidden the user from the former friend.
         if changes.isEmpty, apply.command.command.endsFriendship, owner.users[user].record.isForFriends {

@@ -87,6 +87,16 @@ extension OwnedUser {
         list(.pendencyIn).entry(for: other).map { !$0.isRemoved && $0.version.stamp > version.stamp } ?? false
     }
 
+    /// Whether this user has changed the row of a friend after a decision that ends the friendship: a group, or the remark.
+    ///
+    /// The friendship is older than the decision, and its row is newer. A friend keeps the time of the decision that has made it. The row
+    /// of a newer friendship that was not changed has the version of its own decision.
+    func hasChangedFriend(_ other: String, madeBefore version: Version) -> Bool {
+        guard let entry = list(.friend).entry(for: other), entry.version.stamp > version.stamp else { return false }
+        guard let friend: Friend = entry.fact(of: record.user), friend.addTime <= version.milliseconds else { return false }
+        return Row(entry, of: record.user, .friend).decision == nil
+    }
+
     // MARK: Own decisions
 
     /// The end of a decision of this user by the rows that it has left here; nil while one about the same user is open.
@@ -138,6 +148,9 @@ extension VersionClock {
 
     /// The version of friends that a back end brings along. No decision of another user has it, so nobody asks that user's owner for one.
     mutating func nextImport(at now: Now) -> Version { next(at: now.wall, ofFour: 3) }
+
+    /// The version of a tombstone that ends a friendship whose row is newer than the decision. No decision has it.
+    mutating func nextEnd(at now: Now) -> Version { next(at: now.wall, ofFour: 3) }
 }
 
 extension ChainPair {
