@@ -10,7 +10,7 @@ enum HiddenViewChecks {
 
     private static func check(_ status: JSONValue, shownTo viewer: Int, askedAt: Nanoseconds, _ cluster: inout SimulatedCluster) {
         guard let user = status["userID"]?.text.flatMap({ cluster.userIndex($0) }), user != viewer else { return }
-        checkStill(status, of: user, shownTo: viewer, &cluster)
+        checkStill(status, of: user, shownTo: viewer, askedAt: askedAt, &cluster)
         guard let rule = cluster.truth.oracles[user].rule, askedAt >= cluster.truth.oracles[user].since else { return }
         checkContent(status, of: user, shownTo: viewer, &cluster)
         guard !VisibilityChecks.mayBeSeen(user, by: viewer, rule, since: askedAt, cluster) else {
@@ -58,9 +58,12 @@ enum HiddenViewChecks {
     }
 
     /// Checks that a viewer from whom a user has hidden all the time is shown nothing new, whoever else may see the user meanwhile.
-    private static func checkStill(_ status: JSONValue, of user: Int, shownTo viewer: Int, _ cluster: inout SimulatedCluster) {
+    private static func checkStill(
+        _ status: JSONValue, of user: Int, shownTo viewer: Int, askedAt: Nanoseconds, _ cluster: inout SimulatedCluster
+    ) {
         guard !mayEnd(user, cluster) else { return cluster.truth.oracles[user].keepStill { _ in false } }
-        guard let problem = cluster.truth.oracles[user].movedView(visible(status, cluster), shownTo: viewer) else { return }
+        let shown = visible(status, cluster)
+        guard let problem = cluster.truth.oracles[user].movedView(shown, shownTo: viewer, askedAt: askedAt) else { return }
         cluster.violate(.hiddenViewsStayStill, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
     }
 

@@ -22,7 +22,13 @@ struct VisibilityOracle {
     /// The status that each of them received before a text in it ended by itself.
     private var ended: [Int: JSONValue] = [:]
     /// The status that each viewer was shown first of those from whom the user has certainly hidden since, through all changes.
-    private var still: [Int: JSONValue] = [:]
+    private var still: [Int: Still] = [:]
+
+    /// A hidden view, and the time since which calls are answered with it. An earlier call may be answered later with what it found.
+    private struct Still {
+        let view: JSONValue
+        let since: Nanoseconds
+    }
 
     /// Whether a change of the visibility is under way.
     var isBusy: Bool { busyCount > 0 }
@@ -60,13 +66,15 @@ struct VisibilityOracle {
     mutating func keepStill(_ staysHidden: (Int) -> Bool) { still = still.filter { staysHidden($0.key) } }
 
     /// The error in showing another status to a viewer from whom the user has hidden all the time; nil for none.
-    func movedView(_ status: JSONValue, shownTo viewer: Int) -> String? {
-        guard let before = still[viewer], before != status.without("version") else { return nil }
-        return "since the user hides from this viewer it was \(before)"
+    func movedView(_ status: JSONValue, shownTo viewer: Int, askedAt: Nanoseconds) -> String? {
+        guard let before = still[viewer], askedAt >= before.since, before.view != status.without("version") else { return nil }
+        return "since the user hides from this viewer it was \(before.view)"
     }
 
     /// Records the view of a viewer from whom the user certainly hides.
-    mutating func noteStill(_ status: JSONValue, shownTo viewer: Int) { still[viewer] = status.without("version") }
+    mutating func noteStill(_ status: JSONValue, shownTo viewer: Int) {
+        still[viewer] = Still(view: status.without("version"), since: still[viewer]?.since ?? since)
+    }
 
     /// Records that the acknowledged visibility may be lost.
     mutating func doubt() { if hasHidden { (rule, shown, ended, still) = (nil, [:], [:], [:]) } }
