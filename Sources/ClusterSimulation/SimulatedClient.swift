@@ -47,8 +47,8 @@ struct SimulatedClient {
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?
 
-    /// The position from which the client resumes, or `time` if that is earlier.
-    func position(before time: Nanoseconds) -> Nanoseconds {
+    /// The time from which the client may be shown a change: the position from which it resumes, or the change if that is earlier.
+    func sight(of time: Nanoseconds) -> Nanoseconds {
         min(time, lastEventID.map { .milliseconds(Int($0 - SimulatedCluster.epoch)) } ?? time)
     }
 

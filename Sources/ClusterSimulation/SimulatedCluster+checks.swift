@@ -46,8 +46,7 @@ extension SimulatedCluster {
         guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
         // A stream that resumes shows users who were friends at its position once more.
-        let since = clients[client].position(before: changedAt) - .milliseconds(2_000)
-        guard !truth.chain.mayBeFriend(target, of: user, since: since) else { return }
+        guard !truth.chain.mayBeFriend(target, of: user, since: clients[client].sight(of: changedAt) - .milliseconds(2_000)) else { return }
         if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
             violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }

@@ -33,8 +33,7 @@ public struct Gateway: ~Copyable {
 
     /// - Parameter node: the name that `onConnected` sends.
     public init(node: NodeID, settings: GatewaySettings) {
-        self.node = node
-        self.settings = settings
+        (self.node, self.settings) = (node, settings)
     }
 
     /// The policy for a user's app.

@@ -40,7 +40,7 @@ extension OwnedUser {
     /// An unknown user has never logged in and was not imported. Such a user has written nothing that could arrive late, unless a decision
     /// about `other` is in the outbox. Otherwise any user could fill the disks with tombstones in lists of users who do not exist.
     ///
-    /// What `other` has decided before the block may still arrive late. ``verdict(on:about:)`` ends it. Other decisions need their
+    /// An earlier decision of `other` may still arrive late. ``verdict(on:about:)`` ends it. Other decisions than a block need their
     /// tombstones: a repeated command finds its result in them, and a block that this user's owner learns later finds the friendship.
     func withoutIdleRemovals(_ changes: [ChainRules.Change], about other: String) -> [ChainRules.Change] {
         guard !record.isOfKnownUser, list(.chainOutbox).entry(for: other) == nil else { return changes }
