@@ -83,18 +83,7 @@ story("The board counts the class as it comes in, and it never counts to sixty",
   const phone = await s.stream("teacher", { platform: "android" });
   const board = await s.stream("teacher", { node: 2, platform: "board" });
   await s.ok("teacher", "setVisibility", { visibility: "friends" });
-  const students = await Promise.all(Array.from({ length: 61 }, async (_, index) => {
-    const userID = `student-${String(index).padStart(2, "0")}`;
-    return { userID, node: index, client: await s.client(userID, { node: index, customStatus: "here" }) };
-  }));
-  const results = await Promise.all(students.map(({ client }) => client.addFriend("teacher", { addWording: "5b", remark: "Miss Ada" })));
-  const inside = students.filter((_, index) => results[index].resultCode === 0);
-  const outside = students.filter((_, index) => results[index].resultCode !== 0);
-  assert.deepEqual([inside.length, outside.length], [60, 1]);
-  const [stranger] = outside;
-  assert.equal(results[students.indexOf(stranger)].resultCode, 30014);
-  const names = inside.map(({ userID }) => userID);
-  assert.deepEqual([await s.friends("teacher"), await s.friends(stranger.userID)], [names, []]);
+  const { inside, stranger, names } = await s.joinClass();
 
   // Each joins the group by a call of its own, at all nodes at once.
   assert.deepEqual(await s.ok("teacher", "createFriendGroup", { groupNames: ["5b"] }), { resultCode: 0, resultInfo: "", resultList: [], errorUserList: [] });

@@ -150,6 +150,23 @@ export class Story {
     return records[0];
   }
 
+  /** Has 61 students at all nodes add the teacher at once, where 60 friends are allowed. Returns those inside, and the one who is not. */
+  async joinClass() {
+    const students = await Promise.all(Array.from({ length: 61 }, async (_, index) => {
+      const userID = `student-${String(index).padStart(2, "0")}`;
+      return { userID, node: index, client: await this.client(userID, { node: index, customStatus: "here" }) };
+    }));
+    const results = await Promise.all(students.map(({ client }) => client.addFriend("teacher", { addWording: "5b", remark: "Miss Ada" })));
+    const inside = students.filter((_, index) => results[index].resultCode === 0);
+    const outside = students.filter((_, index) => results[index].resultCode !== 0);
+    assert.deepEqual([inside.length, outside.length], [60, 1]);
+    const [stranger] = outside;
+    assert.equal(results[students.indexOf(stranger)].resultCode, 30014);
+    const names = inside.map(({ userID }) => userID);
+    assert.deepEqual([await this.friends("teacher"), await this.friends(stranger.userID)], [names, []]);
+    return { inside, stranger, names };
+  }
+
   /** The IDs in a user's friend list, the same at every node that runs. */
   async friends(user) {
     const lists = await Promise.all(this.running.map(async (node) => (await this.ok(user, "getFriendList", { limit: 100 },
