@@ -121,6 +121,7 @@ enum ChainChecks {
             for user in cluster.userIDs.indices where !cluster.isBroken { checkSync(of: user, &cluster) }
         }
         if cluster.truth.profiles.isUsed, !cluster.isBroken { ProfileChecks.finish(&cluster) }
+        if !cluster.isBroken { RepeatChecks.finish(&cluster) }
     }
 
     private static func checkLists(_ cluster: SimulatedCluster) {
@@ -219,6 +220,8 @@ public struct ChainCounts: Equatable, Sendable {
     public var profilesSet = 0
     public var profilesTold = 0
     public var profilesExpected = 0
+    /// Attempts of calls with keys after the first of each call.
+    public var repetitions = 0
 
     mutating func note(_ code: ChainCode) {
         switch code {
@@ -239,6 +242,7 @@ public struct ChainCounts: Equatable, Sendable {
         left.profilesSet += right.profilesSet
         left.profilesTold += right.profilesTold
         left.profilesExpected += right.profilesExpected
+        left.repetitions += right.repetitions
     }
 }
 

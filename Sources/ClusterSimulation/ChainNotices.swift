@@ -21,7 +21,8 @@ enum ChainNotices {
 
     /// Whether no event of the history can be lost or overtaken. A change that waits for all nodes may be overtaken by later ones.
     private static func isUndisturbed(_ cluster: SimulatedCluster) -> Bool {
-        guard cluster.options.faults.isSubset(of: [.clients]), !cluster.truth.chain.hasBlocked else { return false }
+        let hasBlocks = cluster.truth.chain.hasBlocked || cluster.options.isRepeating
+        guard cluster.options.faults.isSubset(of: [.clients]), !hasBlocks else { return false }
         return !cluster.plan.steps.contains { step in
             switch step.action {
             case .setPolicy, .kick: true

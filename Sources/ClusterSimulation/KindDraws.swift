@@ -29,6 +29,7 @@ struct KindDraws {
         if lostRows.isOnce(in: 24) { return .lostRows }
         if ChainPlan.isDrawn(seed: seed) { return .befriending }
         if CrossPlan.isDrawn(seed: seed) { return .crossing }
+        if RepeatPlan.isDrawn(seed: seed) { return .repeating }
         guard isHarder else { return .random }
         return inheritanceKind() ?? lossyKind() ?? (removal.isOnce(in: 12) ? .removal : nil)
             ?? apartKind(nodesCount: nodesCount) ?? deathKind() ?? ownerKind()

@@ -55,6 +55,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case session(SessionAction)
         /// A call of a user about its own lists.
         case ownList(OwnListAction)
+        /// An attempt of a call with a key, or the end of the owner that performs it.
+        case repeated(RepeatAction)
     }
 
     /// The time of the step, in virtual milliseconds after the start.
@@ -89,7 +91,7 @@ public struct Plan: Sendable {
         var apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
         apart +=
             Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
-            + Self.halved(options) + CrossPlan.steps(options) + HiddenProfilePlan.steps(options)
+            + Self.halved(options) + CrossPlan.steps(options) + HiddenProfilePlan.steps(options) + RepeatPlan.steps(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
         apart += Self.removing(options) + MachineFaultPlan.steps(options) + ChainPlan.steps(options) + ProfilePlan.steps(options)

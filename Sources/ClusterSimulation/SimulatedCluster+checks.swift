@@ -31,9 +31,7 @@ extension SimulatedCluster {
         let words =
             "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who went \(absence.milliseconds) ms before"
         let isGoneBy = max(presence.absentSince + options.settings.reconnectGrace.wholeNanoseconds, presence.doubtedUntil)
-        if told.statusType == "ONLINE", toldOf > isGoneBy + .milliseconds(2_000) {
-            violate(.noGhost, words)
-        }
+        if told.statusType == "ONLINE", toldOf > isGoneBy + .milliseconds(2_000) { violate(.noGhost, words) }
         if told.statusType != "ONLINE", absence > 0, absence < presence.tolerance, toldOf > presence.excusedUntil {
             violate(.noFlap, words)
         }

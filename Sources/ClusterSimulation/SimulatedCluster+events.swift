@@ -25,6 +25,7 @@ extension SimulatedCluster {
         case .profile(let action): ProfileChecks.perform(action, &self)
         case .session(let action): SessionChecks.perform(action, &self)
         case .ownList(let action): OwnListChecks.perform(action, &self)
+        case .repeated(let action): RepeatChecks.perform(action, &self)
         default: break
         }
     }

@@ -62,7 +62,7 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile, .session, .ownList: performApart(action)
+        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile, .session, .ownList, .repeated: performApart(action)
         }
     }
 
@@ -197,6 +197,7 @@ extension SimulatedCluster {
         let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.cluster.isAlone })
         // Another node may have been met since the list was changed.
         if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
+        if let attempt = call.attempt { return RepeatChecks.answered(answer, to: attempt, isAlone: isAlone, &self) }
         switch (call.call, answer) {
         case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &self)
         case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &self)

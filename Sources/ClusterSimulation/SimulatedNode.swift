@@ -115,4 +115,6 @@ struct SimulatedCall {
     let at: Nanoseconds
     /// Whether every node knew all others, and had received their rows, when the call was made.
     var isOfKnownMembers = false
+    /// The attempt of a call with a key; nil for a call without one.
+    var attempt: RepeatedAttempt?
 }

@@ -79,6 +79,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case befriending
         /// Few users befriend, block, hide from and follow one another, and their sessions end in every way.
         case crossing
+        /// Clients repeat calls by their keys, because an answer was lost or an owner has ended.
+        case repeating
     }
 
     public let seed: UInt64
@@ -136,6 +138,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case .clockJump, .fullDisk, .cutOff, .wrongClocks, .twin, .lostRows: stageMachineFault(&draws.machine)
         case .befriending: ChainPlan.stage(&self)
         case .crossing: CrossPlan.stage(&self)
+        case .repeating: RepeatPlan.stage(&self)
         case .inheritance, .rejoining: stageInheritance(&draws.inheritance)
         case .outdated, .overtaken, .stopping: stageLossy(&draws.lossy)
         case .removal: stageRemoval(&draws.removal)
@@ -298,6 +301,7 @@ extension SimulationOptions {
     var isRemoval: Bool { kind == .removal }
     var isBefriending: Bool { kind == .befriending }
     var isCrossing: Bool { kind == .crossing }
+    var isRepeating: Bool { kind == .repeating }
     /// Whether the steps are about the relationship chain.
-    var hasChain: Bool { isBefriending || isCrossing }
+    var hasChain: Bool { isBefriending || isCrossing || isRepeating }
 }

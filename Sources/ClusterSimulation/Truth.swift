@@ -58,6 +58,7 @@ struct Truth {
     var policy: PolicyTruth
     var chain: ChainOracle
     var profiles: ProfileOracle
+    var repeats = RepeatOracle()
     /// The events that synced sessions must receive.
     var expectations: [Expectation] = []
     /// The acknowledged kicks.

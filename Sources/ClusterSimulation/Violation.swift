@@ -92,6 +92,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case profileNewsArrive
         /// While a user blocks a follower, or is invisible, the follower is told no version of the profile that was written meanwhile.
         case profileNewsWait
+        /// A repeated call with a key has the first answer, and takes effect once.
+        case repeatedCallsHaveOneAnswer
     }
 
     public let guarantee: Guarantee
