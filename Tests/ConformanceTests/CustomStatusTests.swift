@@ -8,7 +8,8 @@ extension ConformanceTests {
             "A text that was set with an expiry stays while its user is OFFLINE, unless the preset shows none without a session",
             arguments: [("rollcall", true), ("rongcloud", true), ("commsease", true), ("zim", true), ("tencent", false)])
         func expiry(preset: String, isKept: Bool) async throws {
-            let app = try await App(preset, #"{"offlineGrace":0,"users.mustBeRegistered":false,"rate.setStatus":false}"#)
+            let app = try await App(preset)
+            try await app.register(["ann", "watcher"])
             let ann = try await app.login("ann", node: 0)
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"at the dentist","expiry":3600}"#, node: 1).code == 0)
             ann.close()

@@ -5,8 +5,6 @@ import Testing
 extension ConformanceTests {
     /// Calls that are repeated with the header `Idempotency-Key`. Each repetition goes to another node than the call.
     @Suite struct RepeatedCallTests {
-        private static let settings = #"{"rate.chain":false,"rate.setStatus":false,"profile.defaultAllowType":"any"}"#
-
         typealias Step = (operation: String, body: String, user: String)
 
         /// A call, and what makes it possible.
@@ -58,7 +56,7 @@ extension ConformanceTests {
 
         @Test("A call that is repeated at another node has the first answer byte for byte, and is one change", arguments: cases)
         func repeated(call: Case) async throws {
-            let app = try await App("rollcall", Self.settings)
+            let app = try await App("rollcall")
             if call.operation == "doResponse" || call.operation == "deletePendency" || call.operation == "pendencyReport" {
                 try await app.set(#"{"profile.defaultAllowType":"confirm"}"#)
             }
@@ -85,7 +83,7 @@ extension ConformanceTests {
         @Test("The key of a call with another body or operation is refused, and another user's is another call") func otherCall()
             async throws
         {
-            let app = try await App("rollcall", Self.settings)
+            let app = try await App("rollcall")
             let body = #"{"userID":"ben"}"#
             let first = try await app.exchange("addFriend", body, key: "k", node: 0)
             #expect(first.status == 200)
@@ -113,7 +111,7 @@ extension ConformanceTests {
         }
 
         @Test("The 65th key of a user forgets the first one") func countMax() async throws {
-            let app = try await App("rollcall", Self.settings)
+            let app = try await App("rollcall")
             let publish = { (number: Int) in
                 try await app.exchange("publishEvent", #"{"value":10001}"#, key: "k\(number)", node: number % 3)
             }

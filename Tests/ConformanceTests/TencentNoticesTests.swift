@@ -55,7 +55,7 @@ extension ConformanceTests {
 
         @Test("P39 While many add a user at all nodes at once, the events name each of them, and no sequence is left out")
         func burst() async throws {
-            let app = try await App("tencent", #"{"rate.chain":false,"friends.max":200}"#)
+            let app = try await App("tencent")
             let sessions = [try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web")]
             let names = many(0..<90)
             try await withThrowingTaskGroup(of: Int64?.self) { group in

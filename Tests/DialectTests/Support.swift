@@ -3,15 +3,15 @@ import PresenceClient
 import Synchronization
 
 extension ServedCluster {
-    /// Three nodes, and an app with the preset of a document.
+    /// Nodes, and an app with the preset of a document.
     ///
     /// - Parameters:
     ///   - declared: what the document has an app declare in its console, as the members of a JSON object: custom fields and switches.
     ///   - users: registered users, where the preset asks for them.
     static func serving(
-        _ preset: String, declared: String = "", users: [String] = []
+        _ preset: String, nodes count: Int = 3, declared: String = "", users: [String] = []
     ) async throws -> ServedCluster {
-        let cluster = try await start(nodes: 3)
+        let cluster = try await start(nodes: count)
         let policy = try await cluster.admin("setAppPolicy", #"{"preset":"\#(preset)","settings":{\#(declared)}}"#)
         guard policy.status == 200 else { throw TestFailure("\(policy.json)") }
         guard !users.isEmpty else { return cluster }

@@ -1,3 +1,4 @@
+import Glibc
 import NodeFixture
 import PresenceClient
 import Testing
@@ -124,9 +125,38 @@ import ZIMStatus
         try await fixture.stop()
     }
 
-    @Test("Z19 A row whose status is not known has the online status unknown") func unknownStatus() {
-        let row = ZIMUserStatusSubscription(
-            Subscription(userID: "bob", subscribeType: 1, subscribedAt: 5_000, expiresAt: 65_000, userStatus: nil), ownID: "ann")
-        #expect(row.userStatus.userID == "bob" && row.userStatus.onlineStatus == .unknown && row.subscribeExpiredTime == 65_000)
+    /// One node of five needs more than the 5 s of a call to find the four others dead. Until then it does not answer for their users.
+    @Test("Z19 A row whose owner does not answer has the online status unknown, until an owner answers again")
+    func unknownStatus() async throws {
+        let names = (0..<40).map { "user\($0)" }
+        let fixture = try await ServedCluster.serving("zim", nodes: 5, users: names)
+        var users: [String: [String]] = [:]
+        for name in names {
+            let explained = try await fixture.admin("explain", #"{"viewer":"\#(name)","target":"\#(name)"}"#)
+            let node = try #require(explained.json["ownerOfTarget"]?["node"]?.text, "\(explained.json)")
+            users[node, default: []].append(name)
+        }
+        let answering = try #require(users["n0"]?.prefix(2))
+        let silent = try #require(users["n1"]?.first)
+        try #require(answering.count == 2)
+        var configuration = fixture.configuration(of: answering[0])
+        configuration.addresses = [configuration.addresses[0]]
+        // Without a stream the node holds no status of the users.
+        let zim = try ZIM(configuration)
+        let targets = [answering[1], silent]
+        #expect(try await zim.subscribeUsersStatus(targets, config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60)) == [])
+        for node in fixture.nodes.dropFirst() { node.signal(SIGSTOP) }
+        let rows = try await zim.querySubscribedUserStatusList(ZIMSubscribedUserStatusQueryConfig())
+        for node in fixture.nodes.dropFirst() { node.signal(SIGCONT) }
+        let statuses = Dictionary(uniqueKeysWithValues: rows.map { ($0.userStatus.userID, $0.userStatus.onlineStatus) })
+        #expect(statuses == [answering[1]: .logout, silent: .unknown])
+        #expect(rows.allSatisfy { $0.subscribeExpiredTime > 0 })
+        try await fixture.untilComplete()
+        try await fixture.until("an owner answers for \(silent)") {
+            let rows = try? await zim.querySubscribedUserStatusList(ZIMSubscribedUserStatusQueryConfig())
+            return rows?.count == 2 && rows?.contains { $0.userStatus.onlineStatus != .logout } == false
+        }
+        await zim.client.close()
+        try await fixture.stop()
     }
 }

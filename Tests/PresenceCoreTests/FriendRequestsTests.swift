@@ -15,8 +15,7 @@ import Testing
         ben = cluster.user(ownedBy: 1)
         let cluster = cluster
         others = (0..<5).map { cluster.user(ownedBy: 2, number: $0) }
-        self.cluster.call(
-            .setAppPolicy(Array(#"{"settings":{"profile.defaultAllowType":"confirm","rate.chain":false}}"#.utf8)), by: ann, on: 0)
+        self.cluster.call(.setAppPolicy(Array(#"{"settings":{"profile.defaultAllowType":"confirm"}}"#.utf8)), by: ann, on: 0)
         self.cluster.advance(.milliseconds(100))
     }
 

@@ -13,9 +13,7 @@ import Testing
     let evePhone: Int
 
     init() {
-        var settings = CoreSettings()
-        settings.policy.chain.rate = nil
-        cluster = TestCluster(nodes: 3, settings: settings)
+        cluster = TestCluster(nodes: 3)
         ann = cluster.user(ownedBy: 0)
         ben = cluster.user(ownedBy: 1)
         cluster.login(ann, on: 1)
@@ -130,7 +128,7 @@ import Testing
     @Test("The row of the visibility does not repeat the friends, however many there are") mutating func row() throws {
         for start in stride(from: 0, to: 2_900, by: 100) {
             let friends = (start..<start + 100).map { FriendImport(user: user("friend-\($0)")) }
-            cluster.call(.friendCall(.importFriends(friends)), by: ann, on: 2)
+            cluster.call(.friendCall(.importFriends(friends)), by: ann, on: 2, origin: .backEndForCaller)
             cluster.advance(.milliseconds(20), step: .milliseconds(20))
         }
         let privacy = try #require(privacy)

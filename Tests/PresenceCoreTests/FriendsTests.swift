@@ -5,13 +5,7 @@ import Testing
 
 /// T28–T31, R3: the friends of a user by the calls of the relationship chain, and their changes that the user receives.
 @Suite struct FriendsTests {
-    var cluster: TestCluster
-
-    init() {
-        var settings = CoreSettings()
-        settings.policy.chain.rate = nil
-        cluster = TestCluster(nodes: 3, settings: settings)
-    }
+    var cluster = TestCluster(nodes: 3)
 
     private mutating func decide(_ call: ChainCall, by user: String) {
         cluster.call(.chain(call), by: user, on: 2)
@@ -240,12 +234,12 @@ import Testing
 
     @Test("All 10,000 friends of a user are in the list that the gateways receive, and each change costs one push")
     mutating func tenThousand() throws {
-        set(#"{"rate.chain":false,"friends.max":10000}"#)
+        set(#"{"friends.max":10000}"#)
         let bob = cluster.login("bob", on: 1)
         cluster.login("friend-4999", on: 0)
         for start in stride(from: 0, to: 10_000, by: 100) {
             let friends = (start..<start + 100).map { FriendImport(user: user("friend-\($0)")) }
-            cluster.call(.friendCall(.importFriends(friends)), by: "bob", on: 2)
+            cluster.call(.friendCall(.importFriends(friends)), by: "bob", on: 2, origin: .backEndForCaller)
         }
         cluster.advance(.seconds(1))
         #expect(cluster.clients[bob].view["friend-4999"]?["statusType"] == .string("ONLINE"))

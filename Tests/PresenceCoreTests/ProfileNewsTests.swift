@@ -18,7 +18,7 @@ import Testing
         phone = cluster.login(ann, on: 1)
         browser = cluster.login(ann, on: 2, platform: "web")
         benPhone = cluster.login(ben, on: 0)
-        set(#"{"rate.chain":false,"friends.autoNotify":false}"#)
+        set(#"{"friends.autoNotify":false}"#)
         decide(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true), by: ann)
     }
 

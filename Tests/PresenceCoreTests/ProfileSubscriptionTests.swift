@@ -15,7 +15,7 @@ import Testing
         let cluster = cluster
         targets = (0..<4).map { cluster.user(ownedBy: $0 % 3, number: 1 + $0 / 3) }
         phone = self.cluster.login(ben, on: 0)
-        set(#"{"rate.chain":false,"rate.subscribe":false,"friends.autoNotify":false}"#)
+        set(#"{"rate.subscribe":false,"friends.autoNotify":false}"#)
     }
 
     private mutating func set(_ settings: String) {

@@ -160,17 +160,23 @@ struct TestCluster {
     }
 
     /// Performs an operation on `node` and returns its answer, if it came without time passing.
+    ///
+    /// The limits of calls hold for the user's own token. A back end, which has no limit, is the `origin` of calls for it alone.
     @discardableResult
     mutating func call(
-        _ call: Call, key: CallKey? = nil, by user: String, on node: Int, originSession: OriginSession = .unknown
+        _ call: Call, key: CallKey? = nil, by user: String, on node: Int, origin: Call.Origin = .caller,
+        originSession: OriginSession = .unknown
     ) -> CallAnswer? {
         nextToken += 1
         let caller = UserID(app: "default", id: user)
         processes[node].node.perform(
-            call, key: key, caller: caller, originSession: originSession, gateway: 0, token: nextToken, at: now)
+            call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: 0, token: nextToken, at: now)
         settle()
         return processes[node].answers[nextToken]
     }
+
+    /// Lets the time pass after which a user may make another call in a long series: the limit is 20 calls in 5 s.
+    mutating func keepPace() { advance(.milliseconds(300)) }
 
     /// The answer to the last call, which may have needed time.
     func lastAnswer(on node: Int) -> CallAnswer? { processes[node].answers[nextToken] }

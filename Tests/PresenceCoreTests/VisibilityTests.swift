@@ -116,13 +116,10 @@ import Testing
     /// The case of the design: 3,000 friends, and a change of the status.
     @Test("A change of a user whom 3,000 friends may see costs at most 1.1 times the bytes of one without a rule")
     mutating func bytesOfFriends() {
-        var settings = CoreSettings()
-        settings.policy.chain.rate = nil
-        cluster = TestCluster(nodes: 3, settings: settings)
         cluster.login("ann", on: 0)
         for start in stride(from: 0, to: 3_000, by: 100) {
             let friends = (start..<start + 100).map { FriendImport(user: user("friend-\($0)")) }
-            cluster.call(.friendCall(.importFriends(friends)), by: "ann", on: 0)
+            cluster.call(.friendCall(.importFriends(friends)), by: "ann", on: 0, origin: .backEndForCaller)
             cluster.advance(.milliseconds(50))
         }
         for node in 0..<3 { cluster.subscribe("friend-\(node)", to: ["ann"], on: node) }
