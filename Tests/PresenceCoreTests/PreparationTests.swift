@@ -214,6 +214,74 @@ import Testing
         cluster.processes[index].node.owner.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
     }
 
+    /// A user of node 0 on node 2, seen by a watcher on node 1.
+    private mutating func watched() -> (name: String, device: Int, watcher: Int) {
+        let name = cluster.user(ownedBy: 0)
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [name], on: 1)
+        let device = cluster.login(name, on: 2, device: "phone")
+        cluster.advance(.seconds(1))
+        return (name, device, watcher)
+    }
+
+    /// The last case ends 1 s after the new owner has begun to decide.
+    @Test(
+        "A user whose device is lost before the owner drains goes OFFLINE when the grace ends",
+        arguments: [(200, 2_200), (600, 2_200), (1_700, 3_200)])
+    mutating func graceOfFormerOwner(lostBefore: Int, offlineBy: Int) {
+        let (name, device, watcher) = watched()
+        let lostAt = cluster.now.wall
+        cluster.lose(device)
+        cluster.advance(.milliseconds(lostBefore))
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(1_900 - lostBefore))
+        #expect(cluster.ownerIndex(of: name) != 0)
+        #expect(!cluster.statuses(told: watcher, of: name).contains("OFFLINE"))
+        cluster.advance(.milliseconds(offlineBy - 1_900))
+        #expect(cluster.statuses(told: watcher, of: name).last == "OFFLINE")
+        #expect(cluster.record(of: name).lastSeenTime == lostAt)
+    }
+
+    @Test("A device that is back within the grace shows nothing, though the owner has changed meanwhile") mutating func backInGrace() {
+        let (name, device, watcher) = watched()
+        cluster.lose(device)
+        cluster.advance(.milliseconds(900))
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(900))
+        cluster.login(name, on: 1, device: "phone")
+        cluster.advance(.seconds(15))
+        #expect(!cluster.statuses(told: watcher, of: name).contains("OFFLINE"))
+        #expect(cluster.record(of: name).statusType == .online)
+    }
+
+    @Test("A user with another open device stays ONLINE when one is lost and the owner changes") mutating func otherDevice() {
+        let (name, device, watcher) = watched()
+        cluster.login(name, on: 1, platform: "web")
+        cluster.lose(device)
+        cluster.advance(.milliseconds(200))
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(15))
+        #expect(!cluster.statuses(told: watcher, of: name).contains("OFFLINE"))
+        #expect(cluster.record(of: name).onlinePlatforms == ["web"])
+    }
+
+    @Test("The grace of sessions whose node died begins with its death, also if the owner changes later") mutating func graceAfterDeath() {
+        cluster = TestCluster(nodes: 4)
+        let name = cluster.user(ownedBy: 0)
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [name], on: 1)
+        cluster.login(name, on: 3)
+        cluster.advance(.seconds(1))
+        cluster.kill(3)
+        cluster.advance(.seconds(4))
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(5_500))
+        #expect(cluster.ownerIndex(of: name) != 0)
+        #expect(!cluster.statuses(told: watcher, of: name).contains("OFFLINE"))
+        cluster.advance(.milliseconds(2_500))
+        #expect(cluster.statuses(told: watcher, of: name).last == "OFFLINE")
+    }
+
     @Test("A node told to stop while alone gives its slots to one that joins") mutating func stopWhileAlone() throws {
         try stopTheLastNode(losing: [])
         cluster.advance(.seconds(1))

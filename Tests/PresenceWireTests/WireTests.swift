@@ -75,6 +75,7 @@ import Testing
                 record: record)),
         .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
+        .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
             Request(

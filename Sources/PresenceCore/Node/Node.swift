@@ -279,6 +279,7 @@ public struct Node: ~Copyable {
         case .detach(let detach): machines.reports.onDetach(detach, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .watch(let watches): machines.reports.onWatch(watches, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
+        case .graces(let graces): machines.reports.onGraces(graces, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .request(let request):
             machines.calls.onRequest(
                 request, from: peer, &machines.facts, &machines.chain, &machines.webhooks, &machines.edge, &machines.owner,

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The reports of nodes to the owner of a user: sessions and views.
+/// The reports of nodes to the owner of a user: sessions and views, and the graces that a former owner has begun.
 ///
 /// A report about a user that this node will own soon waits here. So a change of the ring costs each registration one message, instead of
 /// one for each attempt. A report about a user of another node is rejected.
@@ -39,8 +39,12 @@ struct Reports {
     mutating func rejectAll(from peer: PeerIndex, _ cluster: inout Cluster) {
         guard postponed.contains(where: { $0.peer == peer }) else { return }
         let waiting = postponed.takeAll()
-        postponed = waiting.filter { $0.peer != peer }
-        reject(waiting.filter { $0.peer == peer }, &cluster)
+        // A former owner sends graces when it changes the ring, and does not send them again.
+        let isKept = { (report: (peer: PeerIndex, message: Message)) in
+            if case .graces = report.message { true } else { report.peer != peer }
+        }
+        postponed = waiting.filter(isKept)
+        reject(waiting.filter { !isKept($0) }, &cluster)
     }
 
     /// The senders report what still holds to those who decide by then.
@@ -62,6 +66,7 @@ struct Reports {
             case .detach(let detach): onDetach(detach, from: peer, owner: &owner, &cluster, at: now)
             case .watch(let watches): onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
             case .unwatch(let users): onUnwatch(users, from: peer, owner: &owner, &cluster)
+            case .graces(let graces): onGraces(graces, from: peer, owner: &owner, &cluster, at: now)
             default: preconditionFailure("\(message) does not wait for a ring")
             }
         }
@@ -110,6 +115,13 @@ struct Reports {
         let later = users.filter { cluster.ownership.decidesSoon($0) }
         if !later.isEmpty { postpone(.unwatch(later), from: peer, &cluster) }
         owner.unwatch(users, from: peer)
+    }
+
+    /// Takes over the graces of users whom a peer has owned. The peer may have left meanwhile.
+    mutating func onGraces(_ graces: [RunningGrace], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for grace in graces where cluster.decides(grace.user) { RunningGraces(now: now).goOn(with: grace, in: &owner) }
+        let later = graces.filter { cluster.ownership.decidesSoon($0.user) }
+        if !later.isEmpty { postpone(.graces(later), from: peer, &cluster) }
     }
 
     /// Starts a registration of some ranges of slots by a peer.

@@ -37,6 +37,7 @@ private enum MessageTag: UInt8 {
     case chainApplied = 36
     case chainVerify = 37
     case renew = 38
+    case graces = 39
 }
 
 extension WireWriter {
@@ -62,6 +63,9 @@ extension WireWriter {
         case .unwatch(let users):
             tag(MessageTag.unwatch)
             self.users(users)
+        case .graces(let graces):
+            tag(MessageTag.graces)
+            list(graces) { $1.write(into: &$0) }
         case .request(let request):
             tag(MessageTag.request)
             self.request(request)
@@ -311,6 +315,7 @@ extension WireReader {
         case .detach: return .detach(try detach())
         case .watch: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
         case .unwatch: return .unwatch(try users())
+        case .graces: return .graces(try list { reader throws(DecodeError) in try RunningGrace(from: &reader) })
         case .request: return .request(try request())
         case .delta: return .delta(try record())
         case .watched: return .watched(try list { reader throws(DecodeError) in try reader.watched() })

@@ -19,6 +19,8 @@ public enum Message: Hashable, Sendable {
     case watch([Watch])
     /// Ends the sender's watches of these users.
     case unwatch([UserID])
+    /// Hands the receiver, their next owner, the graces of users whose sessions are all lost. The offers of the ring follow.
+    case graces([RunningGrace])
     /// Forwards an operation to the owner of a user.
     case request(Request)
 
