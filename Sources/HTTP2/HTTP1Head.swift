@@ -29,48 +29,101 @@ struct HTTP1Refusal: Error {
 ///
 /// Ranges are offsets from the first byte of the request.
 struct HTTP1Head {
-    var method = HTTPRequest.Method.other
-    var isHEAD = false
+    /// The resource that the request names.
+    enum Target {
+        /// A path, and the query if there is one.
+        case path(Range<Int>)
+        /// The URL has no path: the path is "/". The query may be empty.
+        case query(Range<Int>)
+    }
+
+    /// The length of the body (RFC 9112 §6.3).
+    enum Body: Equatable {
+        /// Without a body the length is 0.
+        case length(Int)
+        /// The body comes in chunks, and its length is not known before the last one.
+        case chunked
+    }
+
+    /// The option in the field `Connection` (RFC 9112 §9.3).
+    enum Persistence {
+        case unsaid
+        case keepAlive
+        /// It prevails over `keep-alive`.
+        case close
+    }
+
+    var target = Target.path(0..<0)
+    // Small fields stand behind one that leaves a gap: each connection pays for the gaps between its fields.
     /// The minor version. Versions above HTTP/1.1 count as 1 (RFC 9110 §2.5).
-    var minorVersion = 1
-    /// Path and query.
-    var target = 0..<0
-    /// The target has no path: the path is "/", and ``target`` is the query.
-    var isPathLeftOut = false
-    var authorization = 0..<0
-    var lastEventID = 0..<0
-    /// nil without the field.
-    var idempotencyKey: Range<Int>?
-    /// nil without the field.
-    var origin: Range<Int>?
-    /// The length of the body; 0 when ``isChunked``.
-    var contentLength = 0
-    var isChunked = false
-    var isKeptAlive = true
+    var minorVersion: UInt8 = 1
+    var method = HTTPRequest.Method.other
+    var persistence = Persistence.unsaid
     /// Whether the peer waits for status 100 before it sends the body.
     var expectsContinue = false
     /// The length of the head with the empty line.
     var bytesCount = 0
+    var body = Body.length(0)
+    // Each of these is nil without its field.
+    var authorization: Range<Int>?
+    var lastEventID: Range<Int>?
+    var idempotencyKey: Range<Int>?
+    var origin: Range<Int>?
+
+    /// Whether the connection may serve another request after this one.
+    var isKeptAlive: Bool {
+        switch persistence {
+        case .close: false
+        // HTTP/1.0 does not define chunks, and an intermediary may have misread them (RFC 9112 §6.1).
+        case .keepAlive: minorVersion > 0 || body != .chunked
+        case .unsaid: minorVersion > 0
+        }
+    }
+
+    /// Calls `body` with the path and the query. `bytes` begin with the request.
+    func withTarget(in bytes: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        switch target {
+        case .path(let range): body(bytes.part(range))
+        case .query(let range): (Array("/".utf8) + bytes.part(range)).withUnsafeBufferPointer(body)
+        }
+    }
+
+    /// The request for the application. `bytes` begin with the request.
+    func request(
+        _ id: StreamID, _ bytes: UnsafeBufferPointer<UInt8>, target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>,
+        origin: HTTPRequest.Origin
+    ) -> HTTPRequest {
+        HTTPRequest(
+            stream: id, method: method, target: target, authorization: bytes.part(authorization ?? 0..<0),
+            lastEventID: bytes.part(lastEventID ?? 0..<0), idempotencyKey: idempotencyKey.map { bytes.part($0) }, body: body,
+            origin: origin, refusedStatus: nil)
+    }
 }
 
 /// Reads the head of an HTTP/1.1 request as it arrives (RFC 9112 §2–§6).
 ///
 /// A head that two readers could understand differently is refused. `Upgrade` is ignored (RFC 9110 §7.8).
 struct HTTP1HeadParser {
+    /// The line that comes next.
+    private enum Section {
+        /// The request line, or the one empty line that is ignored before it (RFC 9112 §2.2).
+        case beginning
+        /// The request line, after an empty line.
+        case requestLine
+        /// A field, or the empty line at the end.
+        case fields
+    }
+
     private(set) var head = HTTP1Head()
+    private var section = Section.beginning
     private var lineStart = 0
     /// The bytes that were searched for the end of the line.
     private var searchedCount = 0
-    private var hasRequestLine = false
     private var fieldsCount = 0
     private var fieldBytesCount = 0
     private var hostsCount = 0
-    private var hasContentLength = false
-    private var hasAuthorization = false
-    private var hasLastEventID = false
-    /// The field `Connection` has `close` or `keep-alive`.
-    private var isCloseAsked = false
-    private var isKeepAliveAsked = false
+    /// The value of the field `Content-Length`; nil without the field.
+    private var contentLength: Int?
 
     /// Continues in `bytes`, which begin with the request and have grown since the last call. Returns whether the head is complete.
     mutating func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: HTTPLimits) throws(HTTP1Refusal) -> Bool {
@@ -85,16 +138,16 @@ struct HTTP1HeadParser {
             let line = lineStart..<end - 1
             lineStart = end + 1
             guard lineStart <= limits.headerBytesMax else { throw .headerTooLarge }
-            if hasRequestLine, line.isEmpty {
+            switch section {
+            case .fields where line.isEmpty:
                 try finish(limits)
                 return true
-            }
-            if hasRequestLine {
-                try parseField(line, in: bytes, limits)
-            } else if !line.isEmpty {
+            case .fields: try parseField(line, in: bytes, limits)
+            case .beginning where line.isEmpty: section = .requestLine
+            case .requestLine where line.isEmpty: throw HTTP1Refusal(400, "there are too many empty lines before the request")
+            case .beginning, .requestLine:
                 try parseRequestLine(line, in: bytes)
-            } else if line.lowerBound > 0 {  // One empty line before a request is ignored (RFC 9112 §2.2).
-                throw HTTP1Refusal(400, "there are too many empty lines before the request")
+                section = .fields
             }
         }
         searchedCount = bytes.count
@@ -113,22 +166,20 @@ struct HTTP1HeadParser {
         try parseVersion(bytes.part(targetEnd + 1..<line.upperBound))
         let method = bytes.part(line.lowerBound..<methodEnd)
         let isConnect = method.equals("CONNECT")
-        head.isHEAD = method.equals("HEAD")
         head.method =
             method.equals("POST")
-            ? .post : method.equals("GET") ? .get : head.isHEAD ? .head : method.equals("OPTIONS") ? .options : .other
-        if isConnect { isCloseAsked = true }
+            ? .post : method.equals("GET") ? .get : method.equals("HEAD") ? .head : method.equals("OPTIONS") ? .options : .other
+        if isConnect { head.persistence = .close }
         let target = bytes.part(methodEnd + 1..<targetEnd)
         guard !target.isEmpty, target.allSatisfy({ $0 > Self.space && $0 != 0x7F }) else {
             throw HTTP1Refusal(400, "the target of the request is missing or has a control character")
         }
         if target[0] == Self.slash || (target.equals("*") && method.equals("OPTIONS")) || (isConnect && Self.isHost(target)) {
-            head.target = methodEnd + 1..<targetEnd
+            head.target = .path(methodEnd + 1..<targetEnd)
         } else {
             try parseAbsolute(methodEnd + 1..<targetEnd, in: bytes)
         }
         fieldBytesCount = target.count
-        hasRequestLine = true
     }
 
     private mutating func parseVersion(_ version: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
@@ -136,7 +187,7 @@ struct HTTP1HeadParser {
             let major = Self.digit(version[5]), let minor = Self.digit(version[7])
         else { throw HTTP1Refusal(400, "the request line does not end with \"HTTP/1.1\"") }
         guard major == 1 else { throw HTTP1Refusal(505, "the version is not HTTP/1.1; HTTP/2 begins with its preface (RFC 9113 3.4)") }
-        head.minorVersion = min(minor, 1)
+        head.minorVersion = minor == 0 ? 0 : 1
     }
 
     /// Parses the target that a proxy gets (RFC 9112 §3.2.2). Only its path and query are used.
@@ -148,8 +199,7 @@ struct HTTP1HeadParser {
         guard schemeEnd > target.lowerBound, bytes.part(schemeEnd..<hostStart).equals("://"), hostEnd > hostStart,
             Self.isHost(bytes.part(hostStart..<hostEnd))
         else { throw HTTP1Refusal(400, "the target of the request is neither a path that begins with \"/\" nor a URL") }
-        head.target = hostEnd..<end
-        head.isPathLeftOut = hostEnd == end || bytes[hostEnd] != Self.slash
+        head.target = hostEnd == end || bytes[hostEnd] != Self.slash ? .query(hostEnd..<end) : .path(hostEnd..<end)
     }
 
     // MARK: Fields
@@ -173,11 +223,11 @@ struct HTTP1HeadParser {
         case 6 where nameBytes.equalsIgnoringCase("origin"): if head.origin == nil { head.origin = value }
         case 10 where nameBytes.equalsIgnoringCase("connection"): parseConnection(value, in: bytes)
         case 13 where nameBytes.equalsIgnoringCase("authorization"):
-            guard !hasAuthorization else { throw HTTP1Refusal(400, "there must be at most one Authorization field") }
-            (head.authorization, hasAuthorization) = (value, true)
+            guard head.authorization == nil else { throw HTTP1Refusal(400, "there must be at most one Authorization field") }
+            head.authorization = value
         case 13 where nameBytes.equalsIgnoringCase("last-event-id"):
-            guard !hasLastEventID else { throw HTTP1Refusal(400, "there must be at most one Last-Event-ID field") }
-            (head.lastEventID, hasLastEventID) = (value, true)
+            guard head.lastEventID == nil else { throw HTTP1Refusal(400, "there must be at most one Last-Event-ID field") }
+            head.lastEventID = value
         case 15 where nameBytes.equalsIgnoringCase("idempotency-key"):
             guard head.idempotencyKey == nil else { throw HTTP1Refusal(400, "there must be at most one Idempotency-Key field") }
             head.idempotencyKey = value
@@ -207,47 +257,41 @@ struct HTTP1HeadParser {
         while start < value.upperBound {
             let end = bytes.end(in: start..<value.upperBound) { $0 != UInt8(ascii: ",") }
             let option = bytes.part(bytes.trimmed(start..<end))
-            if option.equalsIgnoringCase("close") { isCloseAsked = true }
-            if option.equalsIgnoringCase("keep-alive") { isKeepAliveAsked = true }
+            if option.equalsIgnoringCase("close") { head.persistence = .close }
+            if option.equalsIgnoringCase("keep-alive"), head.persistence == .unsaid { head.persistence = .keepAlive }
             start = end + 1
         }
     }
 
     private mutating func parseContentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
-        guard !hasContentLength, !value.isEmpty, value.allSatisfy({ Self.digit($0) != nil }) else {
+        guard contentLength == nil, !value.isEmpty, value.allSatisfy({ Self.digit($0) != nil }) else {
             throw HTTP1Refusal(400, "there must be at most one Content-Length, and it must be a number of bytes")
         }
-        hasContentLength = true
-        for byte in value {
-            // The value stays above every limit, and does not overflow.
-            head.contentLength = min(head.contentLength * 10 + Int(byte - 48), 1 << 48)
-        }
+        // The value stays above every limit, and does not overflow.
+        contentLength = value.reduce(0) { min($0 * 10 + Int($1 - 48), 1 << 48) }
     }
 
     private mutating func parseTransferCoding(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
-        guard !head.isChunked else { throw HTTP1Refusal(400, "there must be at most one Transfer-Encoding") }
+        guard head.body != .chunked else { throw HTTP1Refusal(400, "there must be at most one Transfer-Encoding") }
         guard value.equalsIgnoringCase("chunked") else {
             let isLastChunked = UnsafeBufferPointer(rebasing: value.suffix(7)).equalsIgnoringCase("chunked")
             throw isLastChunked
                 ? HTTP1Refusal(501, "the only supported transfer coding is \"chunked\"")
                 : HTTP1Refusal(400, "the last transfer coding of a request must be \"chunked\"")
         }
-        head.isChunked = true
+        head.body = .chunked
     }
 
     private mutating func finish(_ limits: HTTPLimits) throws(HTTP1Refusal) {
         guard hostsCount == 1 || head.minorVersion == 0 else { throw HTTP1Refusal(400, "the Host field is missing") }
-        guard !(head.isChunked && hasContentLength) else {
-            throw HTTP1Refusal(400, "there are both Content-Length and Transfer-Encoding; only one of them is allowed")
+        if let contentLength {
+            guard head.body != .chunked else {
+                throw HTTP1Refusal(400, "there are both Content-Length and Transfer-Encoding; only one of them is allowed")
+            }
+            guard contentLength <= limits.bodyBytesMax else { throw .bodyTooLarge }
+            head.body = .length(contentLength)
         }
-        guard head.contentLength <= limits.bodyBytesMax else { throw .bodyTooLarge }
-        if head.minorVersion == 0 {
-            head.expectsContinue = false
-            // HTTP/1.0 does not define chunks, and an intermediary may have misread them (RFC 9112 §6.1).
-            head.isKeptAlive = isKeepAliveAsked && !isCloseAsked && !head.isChunked
-        } else {
-            head.isKeptAlive = !isCloseAsked
-        }
+        if head.minorVersion == 0 { head.expectsContinue = false }
         head.bytesCount = lineStart
     }
 

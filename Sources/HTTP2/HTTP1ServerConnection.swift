@@ -236,25 +236,30 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             }
             beginBody()
             return true
-        case .body where head.isChunked:
-            guard try chunks.read(&received, server.limits) else { return false }
-            let body = chunks.bytes
-            let bytes = headBytes
-            (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
-            bytes.withUnsafeReadableBytes { head in body.withUnsafeReadableBytes { deliver(head, body: $0) } }
-            return true
-        case .body:
-            let bytesCount = head.bytesCount + head.contentLength
-            guard let bytes = received.readSlice(length: bytesCount) else { return false }
-            bytes.withUnsafeReadableBytes { bytes in
-                deliver(bytes, body: UnsafeRawBufferPointer(rebasing: bytes[head.bytesCount...]))
-            }
-            return true
+        case .body: return try advanceBody()
         case .answering: return false
         case .streaming, .closing:
             received = ByteBuffer()
             return false
         }
+    }
+
+    /// Delivers the request if its body is complete. Returns whether it was.
+    private func advanceBody() throws(HTTP1Refusal) -> Bool {
+        switch head.body {
+        case .chunked:
+            guard try chunks.read(&received, server.limits) else { return false }
+            let body = chunks.bytes
+            let bytes = headBytes
+            (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
+            bytes.withUnsafeReadableBytes { head in body.withUnsafeReadableBytes { deliver(head, body: $0) } }
+        case .length(let length):
+            guard let bytes = received.readSlice(length: head.bytesCount + length) else { return false }
+            bytes.withUnsafeReadableBytes { bytes in
+                deliver(bytes, body: UnsafeRawBufferPointer(rebasing: bytes[head.bytesCount...]))
+            }
+        }
+        return true
     }
 
     /// Whether another request may begin now.
@@ -276,15 +281,16 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         parser = HTTP1HeadParser()
         hasRequested = true
         number &+= 1
-        form = HTTP1AnswerForm(minorVersion: head.minorVersion, isHEAD: head.isHEAD, isKeptAlive: head.isKeptAlive)
+        form = HTTP1AnswerForm(minorVersion: Int(head.minorVersion), isHEAD: head.method == .head, isKeptAlive: head.isKeptAlive)
         form.origin = origin(in: head)
         phase = .body
-        let isBodyHere = !head.isChunked && received.readableBytes >= head.bytesCount + head.contentLength
-        if !isBodyHere { phaseBeganAt = .now() }
-        if head.isChunked, let bytes = received.readSlice(length: head.bytesCount) {
-            headBytes = ByteBuffer(bytes: bytes.readableBytesView)
+        switch head.body {
+        case .length(let length): if received.readableBytes >= head.bytesCount + length { return }
+        case .chunked:
+            if let bytes = received.readSlice(length: head.bytesCount) { headBytes = ByteBuffer(bytes: bytes.readableBytesView) }
         }
-        if head.expectsContinue, !isBodyHere {
+        phaseBeganAt = .now()
+        if head.expectsContinue {
             outgoing.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n")
             markDirty()
         }
@@ -299,14 +305,9 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private func deliver(_ bytes: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) {
         phase = .answering
         phaseBeganAt = .now()
-        let bytes = bytes.bindMemory(to: UInt8.self)
-        let path = head.isPathLeftOut ? Array("/".utf8) + bytes.part(head.target) : []
-        path.withUnsafeBufferPointer { path in
-            let request = HTTPRequest(
-                stream: stream, method: head.method, target: head.isPathLeftOut ? path : bytes.part(head.target),
-                authorization: bytes.part(head.authorization), lastEventID: bytes.part(head.lastEventID),
-                idempotencyKey: head.idempotencyKey.map { bytes.part($0) }, body: body.bindMemory(to: UInt8.self),
-                origin: form.origin.public, refusedStatus: nil)
+        let bytes = bytes.bindMemory(to: UInt8.self), body = body.bindMemory(to: UInt8.self)
+        head.withTarget(in: bytes) { target in
+            let request = head.request(stream, bytes, target: target, body: body, origin: form.origin.public)
             server.delegate?.requestReceived(request, on: self)
         }
     }
