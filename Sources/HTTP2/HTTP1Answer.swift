@@ -2,14 +2,40 @@ import NIOCore
 
 /// The properties of a request that decide about the form of its answer.
 struct HTTP1AnswerForm {
+    /// The fate of the connection after the answer.
+    enum Sequel {
+        /// The connection serves the next request.
+        case nextRequest
+        /// The connection ends.
+        case end
+        /// The connection ends, because the request was refused. The peer may still be sending the rest of it.
+        case endOfRefused
+    }
+
     /// The minor version of the request: 0 for HTTP/1.0, 1 for HTTP/1.1.
-    var minorVersion = 1
-    /// The method is HEAD: the answer has no body.
-    var isHEAD = false
-    var isKeptAlive = true
-    /// The request was refused before it was complete.
-    var isRefused = false
+    var minorVersion: UInt8 = 1
+    var method = HTTPRequest.Method.other
+    private(set) var sequel = Sequel.nextRequest
     var origin = OriginTable.Number.absent
+
+    init() {}
+
+    /// Makes the form of the answer to a complete head.
+    init(_ head: HTTP1Head, origin: OriginTable.Number) {
+        minorVersion = head.minorVersion
+        method = head.method
+        sequel = head.isKeptAlive ? .nextRequest : .end
+        self.origin = origin
+    }
+
+    /// Records that the connection ends with this answer.
+    mutating func end() { if sequel == .nextRequest { sequel = .end } }
+
+    /// Records that the request is refused. The connection ends with the answer.
+    mutating func refuse() { sequel = .endOfRefused }
+
+    /// Whether the answer may have a body: to HEAD it has none.
+    var hasBody: Bool { method != .head }
 }
 
 extension ByteBuffer {
@@ -78,7 +104,7 @@ extension ByteBuffer {
     }
 
     private mutating func writeEnd(_ form: HTTP1AnswerForm) {
-        if !form.isKeptAlive {
+        if form.sequel != .nextRequest {
             writeStaticString("\r\nconnection: close")
         } else if form.minorVersion == 0 {
             writeStaticString("\r\nconnection: keep-alive")

@@ -281,8 +281,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         parser = HTTP1HeadParser()
         hasRequested = true
         number &+= 1
-        form = HTTP1AnswerForm(minorVersion: Int(head.minorVersion), isHEAD: head.method == .head, isKeptAlive: head.isKeptAlive)
-        form.origin = origin(in: head)
+        form = HTTP1AnswerForm(head, origin: origin(in: head))
         phase = .body
         switch head.body {
         case .length(let length): if received.readableBytes >= head.bytesCount + length { return }
@@ -320,8 +319,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             form.origin = origin(in: parser.head)
         }
         phase = .answering
-        form.isRefused = true
-        form.isKeptAlive = false
+        form.refuse()
         let empty = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
         let request = HTTPRequest(
             stream: stream, method: .other, target: empty, authorization: empty, lastEventID: empty, idempotencyKey: nil, body: empty,
@@ -401,7 +399,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard isAnswering(stream) else { return }
         writeHead(response.head)
-        if !form.isHEAD, response.status != 204 {
+        if form.hasBody, response.status != 204 {
             if response.body.readableBytes < Self.readBytesMax {
                 outgoing.writeImmutableBuffer(response.body)
             } else {  // Large answers share their bytes with others, and are not copied.
@@ -418,18 +416,18 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     ) {
         guard isAnswering(stream) else { return }
         writeHead(HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
-        if !form.isHEAD { outgoing.writeBytes(body) }
+        if form.hasBody { outgoing.writeBytes(body) }
         answered()
     }
 
     private func writeHead(_ answer: HTTPAnswerHead) {
-        if server.isLeaving || (isInputClosed && received.readableBytes == 0) { form.isKeptAlive = false }
+        if server.isLeaving || (isInputClosed && received.readableBytes == 0) { form.end() }
         outgoing.reserveCapacity(minimumWritableBytes: 256 + min(answer.bodyBytesCount, Self.readBytesMax))
         outgoing.write(answer, form, server.date, server.origins)
     }
 
     private func answered() {
-        guard form.isKeptAlive else { return closeAfterAnswers() }
+        guard form.sequel == .nextRequest else { return closeAfterAnswers() }
         phase = .head
         phaseBeganAt = .distantPast
         // The flush continues with the next request.
@@ -441,7 +439,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private func closeAfterAnswers() {
         guard let context else { return }
         // Closing while the peer still sends causes a reset, by which the peer may lose the answer.
-        let isPeerSending = form.isRefused || received.readableBytes > 0
+        let isPeerSending = form.sequel == .endOfRefused || received.readableBytes > 0
         phase = .closing
         isHeldBack = false
         dropRequest()
