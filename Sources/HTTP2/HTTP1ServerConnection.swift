@@ -9,19 +9,6 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private enum Phase {
-        /// Between two requests, or within a head.
-        case head
-        /// Within a body.
-        case body
-        /// The application has a request, and has not answered it.
-        case answering
-        /// An event stream is open.
-        case streaming(token: UInt32)
-        /// The last answer has been written. Further bytes of the peer are dropped.
-        case closing
-    }
-
     /// The most bytes that are read before other connections have their turn: some eighty requests.
     private static let readBytesMax = 16 << 10
     /// The size of a few requests without a body.
@@ -38,8 +25,12 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private static let lingeringTime = TimeAmount.seconds(1)
 
     private var context: ChannelHandlerContext?
-    private var phase = Phase.head
-    /// The beginning of the phase; in ``Phase/head``, the arrival of the first byte of the head.
+    private var phase = HTTP1Phase.head
+    private var turn = HTTP1Turn.idle
+    private var needsFlush = false
+    private var isReadWanted = false
+    private var isInputClosed = false
+    /// The beginning of the phase; in ``HTTP1Phase/head``, the arrival of the first byte of the head.
     private var phaseBeganAt = NIODeadline.distantPast
     private var parser = HTTP1HeadParser()
     private var head = HTTP1Head()
@@ -56,23 +47,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private var unsentBytes = 0
     /// Bytes of answers that were given to the channel since that count.
     private var uncountedBytes = 0
-    private var discardedBytesCount = 0
     /// Answers and events that are not yet in the channel's queue.
     private var outgoing = ByteBuffer()
-    /// Bytes of the event stream in the channel's queue.
-    private var queuedBytes = 0
-    /// The application has received `true` from ``push(_:to:)`` and waits for room.
-    private var isFull = false
-    private var needsFlush = false
-    private var isWorking = false
-    /// There may be complete requests among the received bytes that must wait.
-    private var isHeldBack = false
-    /// The loop continues with this connection after the others.
-    private var isContinuing = false
-    private var isReadWanted = false
-    private var isInputClosed = false
-    /// The socket has taken the last answer.
-    private var isAllSent = false
     /// The bytes in the channel's queue at the last sweep, and the time since which they have not become fewer.
     private var unsent = (bytesCount: -1, since: NIODeadline.distantPast)
 
@@ -112,7 +88,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             server.delegate?.violated(.bufferedTooMuch)
             return close()
         }
-        if isContinuing { return countBytes() }
+        if turn.isQueued { return countBytes() }
         // After its first request, a client with little input does not wait behind new clients and clients that send much.
         let isLittle = hasRequested && received.readableBytes <= Self.littleBytes
         if isLittle || server.mayWork(at: lastReceivedAt) { return work() }
@@ -121,8 +97,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     private func continueLater() {
-        isHeldBack = true
-        isContinuing = true
+        turn.queue()
         server.continueLater(self)
     }
 
@@ -131,10 +106,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         switch phase {
         case .head, .body, .answering: return false
         case .streaming: return true
-        case .closing:
-            discardedBytesCount += bytesCount
-            if discardedBytesCount > Self.discardedBytesMax { close() }
-            if !isContinuing, !server.mayWork(at: lastReceivedAt) { continueLater() }
+        case .closing(let answer, let discardedBytes):
+            phase = .closing(answer, discardedBytes: discardedBytes + bytesCount)
+            if discardedBytes + bytesCount > Self.discardedBytesMax { close() }
+            if !turn.isQueued, !server.mayWork(at: lastReceivedAt) { continueLater() }
             return true
         }
     }
@@ -155,7 +130,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     private var isReadingHeld: Bool {
         switch phase {
-        case .head, .body, .closing: isHeldBack
+        case .head, .body, .closing: turn.isHeldBack
         // The channel still reports that the peer has closed.
         case .answering, .streaming: true
         }
@@ -168,13 +143,13 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable, isHeldBack, !isContinuing { continueLater() }
+        if context.channel.isWritable, turn == .heldBack { continueLater() }
         context.fireChannelWritabilityChanged()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         closeStream(.peerLeft)
-        phase = .closing
+        phase = .closing(.written, discardedBytes: 0)
         outgoing = ByteBuffer()
         dropRequest()
         setUnsent(0)
@@ -189,7 +164,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             isInputClosed = true
             switch phase {
             case .streaming, .closing: close()
-            case .head, .body: if !isHeldBack { closeAfterAnswers() }
+            case .head, .body: if !turn.isHeldBack { closeAfterAnswers() }
             case .answering: break
             }
         }
@@ -197,28 +172,25 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     private func closeStream(_ reason: StreamEnd) {
-        guard case .streaming(let token) = phase else { return }
-        phase = .closing
-        server.delegate?.eventStreamClosed(stream, token: token, on: self, reason: reason)
+        guard case .streaming(let events) = phase else { return }
+        phase = .closing(.written, discardedBytes: 0)
+        server.delegate?.eventStreamClosed(stream, token: events.token, on: self, reason: reason)
     }
 
     // MARK: Requests
 
     /// Processes received bytes, as far as answers and fairness allow.
     func work() {
-        guard !isWorking else { return }
-        isWorking = true
-        isContinuing = false
-        isHeldBack = false
+        guard turn.begin() else { return }
         var begun = 0
         do throws(HTTP1Refusal) {
             while try advance(&begun) {}
         } catch { refuse(error) }
-        isWorking = false
+        turn.end()
         keepLittle()
         countBytes()
         server.boundHeldBytes()
-        if isInputClosed, !isHeldBack { endAfterInput() }
+        if isInputClosed, !turn.isHeldBack { endAfterInput() }
         readOn()
     }
 
@@ -266,7 +238,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private func mayBegin(_ begun: inout Int) -> Bool {
         if outgoing.readableBytes >= server.limits.unsentBytesTarget { send() }
         guard channel.isWritable else {
-            isHeldBack = true
+            turn.hold()
             return false
         }
         begun += 1
@@ -377,7 +349,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         // The peer has read some since the last count, so another connection may hold more.
         if unsentBytes < countedBytes { return }
         switch phase {
-        case .head where !isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
+        case .head where !turn.isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
             refuse(HTTP1Refusal(503, "this node holds too many bytes of incomplete requests; retry after 1 s", .heldTooMuch))
         case .head, .body, .answering, .streaming, .closing:
             server.delegate?.violated(.heldTooMuch)
@@ -431,7 +403,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         phase = .head
         phaseBeganAt = .distantPast
         // The flush continues with the next request.
-        isHeldBack = !isWorking
+        if turn != .working { turn.hold() }
         markDirty()
     }
 
@@ -440,14 +412,14 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         guard let context else { return }
         // Closing while the peer still sends causes a reset, by which the peer may lose the answer.
         let isPeerSending = form.sequel == .endOfRefused || received.readableBytes > 0
-        phase = .closing
-        isHeldBack = false
+        phase = .closing(.written, discardedBytes: 0)
+        turn.release()
         dropRequest()
         let bytes = outgoing
         outgoing = ByteBuffer()
         defer { countUnsent() }
         context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in
-            self.isAllSent = true
+            if case .closing(_, let discardedBytes) = self.phase { self.phase = .closing(.sent, discardedBytes: discardedBytes) }
             self.setUnsent(0)
             self.phaseBeganAt = .now()
             // Not at once: the bytes may leave while NIO reports an end of input, and NIO then expects the channel to be open.
@@ -455,41 +427,41 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
                 if isPeerSending, !self.isInputClosed { context.close(mode: .output, promise: nil) } else { context.close(promise: nil) }
             }
         }
-        if !isWorking { readOn() }
+        if turn != .working { readOn() }
     }
 
     override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
         guard isAnswering(stream) else { return }
-        phase = .streaming(token: token)
+        phase = .streaming(HTTP1Phase.EventStream(token: token))
         received = ByteBuffer()
         setUnsent(0)
         outgoing.writeStreamHead(of: contentType, form, server.date, server.origins)
         markDirty()
     }
 
-    private func isStreaming(_ stream: StreamID) -> Bool {
-        guard case .streaming = phase else { return false }
-        return stream == self.stream
-    }
-
     override func push(_ payload: ByteBuffer, to stream: StreamID) -> Bool {
-        guard isStreaming(stream) else { return false }
+        guard case .streaming(var events) = phase, stream == self.stream else { return false }
         outgoing.write(chunk: payload, form)
         markDirty()
-        isFull = isFull || queuedBytes + outgoing.readableBytes > server.limits.streamQueueBytesMax
-        return isFull
+        guard events.reader == .hasRoom else { return true }
+        guard events.queuedBytes + outgoing.readableBytes > server.limits.streamQueueBytesMax else { return false }
+        events.reader = .full
+        phase = .streaming(events)
+        return true
     }
 
     private func sent(_ count: Int) {
-        queuedBytes -= count
-        guard isFull, queuedBytes + outgoing.readableBytes < server.limits.streamQueueBytesMax / 4, case .streaming(let token) = phase
-        else { return }
-        isFull = false
-        server.delegate?.eventStreamDrained(stream, token: token, on: self)
+        guard case .streaming(var events) = phase else { return }
+        events.queuedBytes -= count
+        let isDrained =
+            events.reader == .full && events.queuedBytes + outgoing.readableBytes < server.limits.streamQueueBytesMax / 4
+        if isDrained { events.reader = .hasRoom }
+        phase = .streaming(events)
+        if isDrained { server.delegate?.eventStreamDrained(stream, token: events.token, on: self) }
     }
 
     override func finish(_ stream: StreamID) {
-        guard isStreaming(stream) else { return }
+        guard case .streaming = phase, stream == self.stream else { return }
         closeStream(.finished)
         if form.minorVersion > 0 { outgoing.writeStaticString("0\r\n\r\n") }
         closeAfterAnswers()
@@ -512,7 +484,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     override func leave() {}
 
     override func goAway() {
-        if case .head = phase, !isHeldBack, received.readableBytes == 0 { closeAfterAnswers() }
+        if case .head = phase, !turn.isHeldBack, received.readableBytes == 0 { closeAfterAnswers() }
     }
 
     // MARK: Sending
@@ -532,7 +504,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             server.boundHeldBytes()
         }
         if case .streaming = phase, isInputClosed { return close() }
-        if isHeldBack, !isContinuing { work() }
+        if turn == .heldBack { work() }
     }
 
     /// Gives the waiting bytes to the channel.
@@ -540,12 +512,13 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         guard outgoing.readableBytes > 0, let context else { return }
         let bytes = outgoing
         outgoing = ByteBuffer()
-        guard case .streaming = phase else {
-            uncountedBytes += bytes.readableBytes
+        let count = bytes.readableBytes
+        guard case .streaming(var events) = phase else {
+            uncountedBytes += count
             return context.write(wrapOutboundOut(bytes), promise: nil)
         }
-        let count = bytes.readableBytes
-        queuedBytes += count
+        events.queuedBytes += count
+        phase = .streaming(events)
         context.write(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { [weak self] _ in self?.sent(count) }
     }
 
@@ -556,7 +529,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if unsentBytes > 0 { countUnsent() }
         switch phase {
         case .streaming: return
-        case .closing where isAllSent: if now - phaseBeganAt > Self.lingeringTime { close() }
+        case .closing(.sent, _): if now - phaseBeganAt > Self.lingeringTime { close() }
         case .closing: return endIfStalled(at: now)
         case .answering where !channel.isWritable, .head where !channel.isWritable, .body where !channel.isWritable:
             return endIfStalled(at: now)
@@ -566,7 +539,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             close()
         case .body where now - phaseBeganAt > limits.bodyTimeout:
             refuse(HTTP1Refusal(408, "the body was not complete in time", .bodyTimeout))
-        case .head where isHeldBack || isReadingPaused, .body: return
+        case .head where turn.isHeldBack || isReadingPaused, .body: return
         case .head where received.readableBytes > 0:
             guard now - phaseBeganAt > limits.headerTimeout else { return }
             refuse(HTTP1Refusal(408, "the header was not complete in time", .headerTimeout))
