@@ -10,48 +10,30 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private let session: HTTP2Session
     private var context: ChannelHandlerContext?
-    private var isReading = false
+    private var life = Life.open
+    private var flushTurn = FlushTurn.none
+    private var leaving = Leaving.no
     private var isWritable = true
     /// Nothing was received since memory was freed.
     private var isSlim = false
-    /// Something has happened after which the session may be over.
-    private var mayBeOver = false
-    private var needsFlush = false
-    private var isClosing = false
-    private var leaving = Leaving.no
     /// The peer has sent FIN.
     private(set) var isInputClosed = false
     /// The slots of event streams in phase `.full`.
     private var fullSlots: [Int] = []
-    /// Requests that wait, in order, because too many bytes of answers wait.
-    private var held: [StreamID] = []
-    /// Whether ``held`` is not empty. A push reads only this.
-    private var isHolding = false
+    /// Requests that wait, in order, because too many bytes of answers wait; nil when there are none.
+    ///
+    /// A push only reads whether it is nil, which takes no access to the array's memory.
+    private var held: [StreamID]?
     /// Bytes that were read and wait for the connection's turn to decode: see ``HTTPLoop/mayDecode(at:)``.
     private var heldBack: ByteBuffer?
     /// The last time at which no answer waited, or part of one had just been sent.
     private var progressAt: NIODeadline
-    /// The streams that the peer has reset since ``countsSince``.
-    private var resetsCount = 0
-    /// The requests with too large a header since ``countsSince``.
-    private var largeHeadersCount = 0
-    /// The beginning of the interval of ten seconds in which faults are counted.
-    private var countsSince: NIODeadline
-
-    /// The time at which the peer gets GOAWAY.
-    private enum Leaving {
-        /// Never.
-        case no
-        /// When a stream ends and no other is open.
-        case afterStream
-        /// As soon as no stream is open.
-        case whenEmpty
-    }
+    private var faults: FaultCounts
 
     override init(channel: any Channel, server: HTTPLoop) {
         session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
-        countsSince = .now()
-        progressAt = countsSince
+        progressAt = .now()
+        faults = FaultCounts(at: progressAt)
         super.init(channel: channel, server: server)
     }
 
@@ -69,11 +51,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if isClosing { return }
+        if life == .closing { return }
         var bytes = unwrapInboundIn(data)
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
-        isReading = true
+        flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }
         var (now, decodedBytes) = (lastReceivedAt, 0)
@@ -109,7 +91,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             session.takeEvents(handle)
             return takenBytes
         }
-        mayBeOver = true
+        checkLife()
         let decodedBytes = server.countDecoded(at: now)
         guard let takenBytes else {
             end(session.fault ?? .protocolError)
@@ -123,7 +105,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         countFaults()
         boundFrames()
         server.boundHeldBytes()
-        return isClosing ? nil : decodedBytes
+        return life == .closing ? nil : decodedBytes
     }
 
     /// Holds bytes back until the connection's turn to decode, and reads nothing until then.
@@ -143,7 +125,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     override func processHeldBack() {
-        guard !isClosing, var bytes = heldBack else { return }
+        guard life != .closing, var bytes = heldBack else { return }
         heldBack = nil
         session.hold(-bytes.readableBytes)
         server.beginDecodingTurn()
@@ -160,8 +142,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func channelReadComplete(context: ChannelHandlerContext) {
         // NIO also calls this at the end of the input. A write that fails closes the channel, which NIO expects to stay open until then.
-        guard isReading else { return }
-        isReading = false
+        guard flushTurn == .afterRead else { return }
+        flushTurn = .none
         flush()
     }
 
@@ -173,7 +155,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         // A FIN or RST counts as a sign of life.
-        if !isClosing { lastReceivedAt = .now() }
+        if life != .closing { lastReceivedAt = .now() }
         closeStreams()
         dropStreams()
         server.remove(self)
@@ -185,7 +167,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent {
             isInputClosed = true
-            if isClosing {
+            if life == .closing {
                 context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in context.close(promise: nil) }
             }
             flush()
@@ -221,9 +203,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if !isHolding, mayBegin { return request(slot) }
-            held.append(session.id(of: slot))
-            isHolding = true
+            if held == nil, mayBegin { return request(slot) }
+            if held == nil { held = [] }
+            held?.append(session.id(of: slot))
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isClosed else { return }
@@ -243,12 +225,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     /// Begins waiting requests, in order, while ``mayBegin`` holds.
     private func beginHeld() {
         var begun = 0
-        while begun < held.count, mayBegin {
-            if let slot = session.slot(of: held[begun]), !session.streams[slot].isClosed { request(slot) }
+        while let stream = held?.dropFirst(begun).first, mayBegin {
+            if let slot = session.slot(of: stream), !session.streams[slot].isClosed { request(slot) }
             begun += 1
         }
-        held.removeFirst(begun)
-        isHolding = !held.isEmpty
+        // A request may have closed the connection, which drops all.
+        let left = held?.dropFirst(begun) ?? []
+        held = left.isEmpty ? nil : Array(left)
     }
 
     private func request(_ slot: Int) {
@@ -257,7 +240,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         var refused: Int?
         if session.streams[slot].hasTooLargeHead {
             (refused, _) = (431, delegate.violated(.headerListTooLarge))
-            largeHeadersCount += 1
+            faults.countLargeHeader()
         }
         if session.streams[slot].hasTooLargeBody { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // The bytes are taken out of the slot, because the answer inside the call may write there.
@@ -271,7 +254,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func closed(_ slot: Int, error: UInt32) {
-        mayBeOver = true
+        checkLife()
         if leaving == .afterStream { leaving = .whenEmpty }
         if !fullSlots.isEmpty { fullSlots.removeAll { $0 == slot } }
         guard session.streams[slot].detachReader() else { return }
@@ -281,10 +264,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// Ends a connection whose peer resets too many streams (CVE-2023-44487), or sends too many large headers.
     private func countFaults() {
-        if lastReceivedAt - countsSince > .seconds(10) { (resetsCount, largeHeadersCount, countsSince) = (0, 0, lastReceivedAt) }
-        resetsCount += session.takeResets()
-        if resetsCount > server.limits.resetsMax { return end(.resetFlood) }
-        if largeHeadersCount > server.limits.largeHeadersMax { end(.headerFlood) }
+        if let fault = faults.count(resets: session.takeResets(), at: lastReceivedAt, server.limits) { end(fault) }
     }
 
     /// Ends a connection whose peer provokes too many frames and does not read them.
@@ -297,16 +277,19 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// Closes the connection at once. The end of the channel is then no sign of life of the client.
     override func close() {
-        isClosing = true
+        life = .closing
         super.close()
     }
+
+    /// Lets the next flush look whether the session is over.
+    private func checkLife() { if life == .open { life = .perhapsOver } }
 
     /// Ends the connection.
     ///
     /// Without a fault, all waiting bytes are sent first. After a fault of the peer, only a last GOAWAY with the reason follows.
     private func end(_ fault: HTTP2Fault?) {
-        guard !isClosing, let context else { return }
-        isClosing = true
+        guard life != .closing, let context else { return }
+        life = .closing
         if let fault { server.delegate?.violated(fault.violation) }
         closeStreams()
         var last = ByteBuffer()
@@ -347,7 +330,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func dropStreams() {
         session.dropStreams()
-        (held, isHolding) = ([], false)
+        held = nil
         fullSlots = []
         heldBack = nil
     }
@@ -359,7 +342,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     // MARK: The application
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
-        guard channel.isActive, !isClosing, let slot = session.slot(of: stream) else { return false }
+        guard channel.isActive, life != .closing, let slot = session.slot(of: stream) else { return false }
         return session.streams[slot].isAwaitingAnswer
     }
 
@@ -422,7 +405,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    override func countReset() { resetsCount += 1 }
+    override func countReset() { faults.countReset() }
 
     override func setLimits(_ limits: HTTPLimits) {
         let limits = SharedLimits(limits, origins: server.origins)
@@ -451,28 +434,29 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     // MARK: Sending
 
     private func markDirty() {
-        guard !isReading, !needsFlush else { return }
-        needsFlush = true
+        guard flushTurn == .none else { return }
+        flushTurn = .listed
         server.setNeedsFlush(self)
     }
 
     override func flush() {
-        needsFlush = false
-        guard let context, !isReading, !isClosing else { return }
+        guard flushTurn != .afterRead else { return }
+        flushTurn = .none
+        guard let context, life != .closing else { return }
         send(context)
         session.takeEvents(handle)
         // Not while a stream is open: some clients drop every stream of a connection at GOAWAY, also those that may continue.
         if leaving == .whenEmpty, session.openCount == 0, !session.hasSubmittedGoAway {
             session.goAway()
-            mayBeOver = true
+            checkLife()
             send(context)
         }
         if !fullSlots.isEmpty { reportDrained() }
-        if isHolding { beginHeld() }
+        if held != nil { beginHeld() }
         server.boundHeldBytes()
         if isInputClosed, heldBack == nil { endWithoutInput() }
-        guard mayBeOver else { return }
-        mayBeOver = false
+        guard life == .perhapsOver else { return }
+        life = .open
         if session.isOver { end(session.isBroken ? .protocolError : nil) }
     }
 
