@@ -446,7 +446,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         send(context)
         session.takeEvents(handle)
         // Not while a stream is open: some clients drop every stream of a connection at GOAWAY, also those that may continue.
-        if leaving == .whenEmpty, session.openCount == 0, !session.hasSubmittedGoAway {
+        if leaving == .whenEmpty, session.openCount == 0, !session.isLeaving {
             session.goAway()
             checkLife()
             send(context)
@@ -494,8 +494,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// Whether the first request's header, or a later header block or frame, takes too long to arrive.
     private func isHeaderLate(at now: NIODeadline) -> Bool {
-        let since = session.hasHead ? session.midwaySince : openedAt
-        return since != .distantPast && now - since > server.limits.headerTimeout
+        switch session.awaited {
+        case .firstHead: now - openedAt > server.limits.headerTimeout
+        case .nothing: false
+        case .rest(let since): now - since > server.limits.headerTimeout
+        }
     }
 
     override func sweep(at now: NIODeadline) {

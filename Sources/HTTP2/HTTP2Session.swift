@@ -26,6 +26,24 @@ final class HTTP2Session {
         case goAway
     }
 
+    /// The part of the peer's bytes that must become complete in time. Bodies do not count.
+    enum Awaited: Equatable {
+        /// The head of the first request. Its time begins with the connection.
+        case firstHead
+        case nothing
+        /// The rest of a header block, or of another frame, that began then.
+        case rest(since: NIODeadline)
+    }
+
+    /// This side's GOAWAY.
+    private enum GoAway {
+        case none
+        /// It is to be sent. Its last stream is determined only then, because nghttp2 cuts off streams above it.
+        case wanted
+        /// nghttp2 has it.
+        case submitted
+    }
+
     let role: Role
     /// The limits. The connections of a loop share them, because a copy would cost each session a hundred bytes.
     var sharedLimits: SharedLimits
@@ -48,14 +66,11 @@ final class HTTP2Session {
     /// The stream that the peer has reset last.
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
+    /// The peer has sent GOAWAY.
     private(set) var isGoingAway = false
-    /// The head of a request has been complete.
-    private(set) var hasHead = false
+    private var ownGoAway = GoAway.none
     /// Part of an answer has been sent since ``takeProgress()``.
     private var hasProgress = false
-    private(set) var hasSubmittedGoAway = false
-    /// A GOAWAY is to be sent. Its last stream is determined only then, because nghttp2 cuts off streams above it.
-    private var needsGoAway = false
     private(set) var raw: OpaquePointer
     private let lease: FrameChunk.Lease
     /// The IDs of streams whose answer was sent before their request was complete.
@@ -71,8 +86,7 @@ final class HTTP2Session {
     /// A push calls nghttp2 only then: with thousands of connections the memory of nghttp2 is never in the cache.
     var hasFrames = true
     private var incoming = IncomingFrames()
-    /// The beginning of the incomplete header block or frame; ``NIODeadline/distantPast`` when there is none. Bodies do not count.
-    private(set) var midwaySince = NIODeadline.distantPast
+    private(set) var awaited = Awaited.firstHead
     /// The fault for which the connection cannot go on.
     var fault: HTTP2Fault?
     /// The initial window of streams, as the peer has set it.
@@ -149,10 +163,11 @@ final class HTTP2Session {
             }
         }
         let hasBegun = frames.takeBeginning()
-        if !frames.isMidway {
-            midwaySince = .distantPast
-        } else if hasBegun || midwaySince == .distantPast {
-            midwaySince = now
+        switch (awaited, frames.isMidway) {
+        case (.firstHead, _): break
+        case (_, false): awaited = .nothing
+        case (.rest, true) where !hasBegun: break
+        case (.nothing, true), (.rest, true): awaited = .rest(since: now)
         }
         swap(&frames, &incoming)
         return fault == nil ? takenBytes : nil
@@ -204,8 +219,8 @@ final class HTTP2Session {
 
     /// Appends the frames of nghttp2. Returns false when more is left.
     private func sendFrames(bytesMax: Int) -> Bool {
-        if needsGoAway {
-            needsGoAway = false
+        if ownGoAway == .wanted {
+            ownGoAway = .submitted
             let last = nghttp2_session_get_last_proc_stream_id(raw)
             nghttp2_submit_goaway(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, UInt32(NGHTTP2_NO_ERROR.rawValue), nil, 0)
         }
@@ -251,7 +266,10 @@ final class HTTP2Session {
     var isOver: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
 
     /// Whether nghttp2 has ended the connection because the peer broke the protocol.
-    var isBroken: Bool { isOver && !isGoingAway && !hasSubmittedGoAway }
+    var isBroken: Bool { isOver && !isGoingAway && !isLeaving }
+
+    /// Whether this side has sent GOAWAY, or is about to.
+    var isLeaving: Bool { ownGoAway != .none }
 
     // MARK: The application
 
@@ -324,10 +342,9 @@ final class HTTP2Session {
 
     /// Takes no more streams, and sends GOAWAY with the last one. Open streams go on.
     func goAway() {
-        if hasSubmittedGoAway { return }
+        if isLeaving { return }
         hasFrames = true
-        hasSubmittedGoAway = true
-        needsGoAway = true
+        ownGoAway = .wanted
     }
 
     /// Appends waiting bytes up to a limit, and a last GOAWAY with the reason (RFC 9113 §5.4.1). Nothing may be sent after it.
@@ -491,7 +508,7 @@ extension HTTP2Session {
             let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
-            hasHead = true
+            if case .firstHead = awaited { awaited = .nothing }
             if type == NGHTTP2_HEADERS.rawValue { sharedLimits.decodedBytes += Int(streams[slot].headBytesCount) }
             if isEnd { streams[slot].completeRequest() }
             if isEnd || streams[slot].hasTooLargeHead { report(slot) }

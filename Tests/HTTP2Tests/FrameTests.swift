@@ -99,6 +99,43 @@ import Testing
         #expect(server.takeResets() == 0)
     }
 
+    @Test("The first head, and then each frame other than a body, has its time from its first byte on")
+    func awaitedBytes() {
+        func receive(_ bytes: some Collection<UInt8>, second: Int64) {
+            #expect(Array(bytes).withUnsafeBytes { server.receive($0, at: .uptimeNanoseconds(0) + .seconds(second)) })
+        }
+        func rest(since second: Int64) -> HTTP2Session.Awaited { .rest(since: .uptimeNanoseconds(0) + .seconds(second)) }
+        let head = Frame.head(1, Self.post).bytes, nextHead = Frame.head(3, Self.post).bytes
+        let body = Frame(type: Frame.data, stream: 1, payload: [1, 2, 3]).bytes
+        #expect(server.awaited == .firstHead)
+        receive(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame(type: Frame.settings).bytes + head.prefix(12), second: 1)
+        #expect(server.awaited == .firstHead)
+        receive(head.dropFirst(12), second: 2)
+        #expect(server.awaited == .nothing)
+        receive(body.prefix(10), second: 3)
+        #expect(server.awaited == .nothing, "the rest is a body")
+        receive(body.dropFirst(10) + body.prefix(4), second: 4)
+        #expect(server.awaited == rest(since: 4))
+        receive(body[4..<6], second: 5)
+        #expect(server.awaited == rest(since: 4), "the time of a frame goes on")
+        receive(body.dropFirst(6) + nextHead.prefix(10), second: 6)
+        #expect(server.awaited == rest(since: 6), "the time of the next frame begins")
+        receive(nextHead.dropFirst(10), second: 7)
+        #expect(server.awaited == .nothing)
+    }
+
+    @Test("A session leaves from its call on, and its one GOAWAY is sent once")
+    func goAwayOnce() {
+        send([Frame(type: Frame.settings)], isFirst: true)
+        #expect(!server.isLeaving)
+        server.goAway()
+        server.goAway()
+        #expect(server.isLeaving)
+        #expect(frames().filter { $0.type == 7 }.count == 1)
+        server.goAway()
+        #expect(server.isLeaving && frames().isEmpty)
+    }
+
     /// With `SETTINGS_INITIAL_WINDOW_SIZE` 0 each stream gets its window by WINDOW_UPDATE, which nghttp2 does not get.
     @Test("An event stream that began without a window ends")
     func eventStreamWithoutWindow() throws {

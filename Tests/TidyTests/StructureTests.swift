@@ -19,14 +19,14 @@ import Testing
     ]
     static let propertiesExceptions = [
         "ClusterSimulation.SimulatedCluster": 22,
-        "HTTP2.HTTP2Session": 34, "HTTP2.HTTP2Stream": 25,
+        "HTTP2.HTTP2Session": 32, "HTTP2.HTTP2Stream": 25,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
         "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 32,
         "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 24, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
     ]
     static let booleansExceptions = [
         "ClusterSimulation.PolicyTruth": 6,
-        "HTTP2.HTTP2Session": 6, "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPLoop": 4,
+        "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPLoop": 4,
         "PresenceNode.OutgoingLink": 5, "PresenceNode.Shell": 5, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 10,
         "cluster-simulation.ClusterSimulationCommand": 6,
     ]
