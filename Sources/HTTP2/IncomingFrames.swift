@@ -31,6 +31,18 @@ struct IncomingFrames {
         case blockTooLong
     }
 
+    /// The incomplete header block (RFC 9113 §4.3).
+    private enum Block {
+        case none
+        /// The block belongs to a stream whose ID is above all others.
+        case newHead(bytesCount: Int32)
+        /// See ``Part/oldHead(number:payloadBytes:)``.
+        case oldHead(bytesCount: Int32)
+
+        /// No header block has begun.
+        var isNone: Bool { if case .none = self { true } else { false } }
+    }
+
     private static let headerBytes = 9
     private static let updateBytes = 13
     /// The longest SETTINGS frame. nghttp2 ends the connection for a longer one.
@@ -44,21 +56,18 @@ struct IncomingFrames {
     private var partial: [UInt8] = []
     /// The bytes until the next frame begins; at first the client's preface.
     private var skip: Int32 = 24
-    /// The bytes of the incomplete header block (RFC 9113 §4.3); -1 when there is none.
-    private var blockBytes: Int32 = -1
+    private var block = Block.none
     /// The largest stream ID of a HEADERS frame.
     private var lastNumber: Int32 = 0
     /// Stream IDs below ``lastNumber`` that were never used.
     private var gaps: [ClosedRange<Int32>] = []
-    /// The incomplete header block is an old head.
-    private var isOldBlock = false
     /// The bytes that ``skip`` counts belong to a body.
     private var isBody = false
     /// A frame has begun since ``takeBeginning()``, outside of a header block.
     private var hasBegun = false
 
     /// Whether a header block, or a frame other than DATA, has begun and is not complete.
-    var isMidway: Bool { blockBytes >= 0 || !partial.isEmpty || (skip > 0 && !isBody) }
+    var isMidway: Bool { !block.isNone || !partial.isEmpty || (skip > 0 && !isBody) }
 
     /// Returns whether a frame has begun since the last call, outside of a header block.
     mutating func takeBeginning() -> Bool {
@@ -82,7 +91,7 @@ struct IncomingFrames {
                 continue
             }
             let frame = UnsafeRawBufferPointer(rebasing: bytes[next...])
-            if frame.count >= Self.headerBytes, frame[3] == Self.data, blockBytes < 0 {
+            if frame.count >= Self.headerBytes, frame[3] == Self.data, block.isNone {
                 // The most frequent frame, which passes unchanged.
                 (isBody, hasBegun) = (true, true)
                 skip = Int32(Self.headerBytes + Self.payloadBytes(frame))
@@ -90,7 +99,7 @@ struct IncomingFrames {
             }
             if frame.count < neededBytes(frame) {
                 partial = Array(frame)
-                hasBegun = hasBegun || blockBytes < 0
+                hasBegun = hasBegun || block.isNone
                 break
             }
             if let part = wholePart(frame) {
@@ -99,7 +108,7 @@ struct IncomingFrames {
                 start = next
                 continue
             }
-            if frame[3] == Self.headers, blockBytes < 0 {
+            if frame[3] == Self.headers, block.isNone {
                 if headsCount == headsMax { break }
                 headsCount += 1
             }
@@ -140,25 +149,33 @@ struct IncomingFrames {
         let payloadBytes = Self.payloadBytes(frame)
         skip = Int32(payloadBytes)
         isBody = frame[3] == Self.data
-        hasBegun = hasBegun || blockBytes < 0
+        hasBegun = hasBegun || block.isNone
         switch frame[3] {
         case Self.headers:
-            isOldBlock = isOldHead(frame)
-            blockBytes = 0
+            block = isOldHead(frame) ? .oldHead(bytesCount: 0) : .newHead(bytesCount: 0)
             guard takeNumber(Self.number(frame)) else {
                 _ = body(.passedOver)
                 return false
             }
-        case Self.continuation where blockBytes >= 0: break
+        case Self.continuation: break
         default: return true
         }
-        if isOldBlock, !body(.oldHead(number: Self.number(frame), payloadBytes: payloadBytes)) { return false }
-        blockBytes += Int32(payloadBytes)
+        let blockBytes: Int32
+        switch block {
+        case .none: return true
+        case .newHead(let bytesCount):
+            blockBytes = bytesCount + Int32(payloadBytes)
+            block = .newHead(bytesCount: blockBytes)
+        case .oldHead(let bytesCount):
+            guard body(.oldHead(number: Self.number(frame), payloadBytes: payloadBytes)) else { return false }
+            blockBytes = bytesCount + Int32(payloadBytes)
+            block = .oldHead(bytesCount: blockBytes)
+        }
         if blockBytes > 4 * limits.headerBytesMax {
             _ = body(.blockTooLong)
             return false
         }
-        if frame[4] & Self.endHeaders != 0 { blockBytes = -1 }
+        if frame[4] & Self.endHeaders != 0 { block = .none }
         return true
     }
 
@@ -200,12 +217,12 @@ struct IncomingFrames {
 
     /// Whether a frame is a WINDOW_UPDATE of the correct length. nghttp2 rejects another length.
     private func isUpdate(_ frame: UnsafeRawBufferPointer) -> Bool {
-        frame.count >= Self.headerBytes && blockBytes < 0 && frame[3] == Self.windowUpdate && Self.payloadBytes(frame) == 4
+        frame.count >= Self.headerBytes && block.isNone && frame[3] == Self.windowUpdate && Self.payloadBytes(frame) == 4
     }
 
     /// Whether a frame is a SETTINGS frame of a correct length, and not an acknowledgement.
     private func isSettings(_ frame: UnsafeRawBufferPointer) -> Bool {
-        guard frame.count >= Self.headerBytes, blockBytes < 0, frame[3] == Self.settings else { return false }
+        guard frame.count >= Self.headerBytes, block.isNone, frame[3] == Self.settings else { return false }
         let payloadBytes = Self.payloadBytes(frame)
         return frame[4] & Self.acknowledgement == 0 && payloadBytes % 6 == 0 && payloadBytes <= Self.settingsBytesMax
     }
