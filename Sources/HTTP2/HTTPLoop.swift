@@ -8,8 +8,8 @@ public final class HTTPLoop {
     let chunk = FrameChunk()
     /// The buffer for outgoing bytes. It is taken out while in use.
     var scratch = ByteBuffer()
+    /// The connections that the flush at the end of this turn flushes. It is scheduled while there are any.
     private var dirty: [HTTPServerConnection] = []
-    private var isScheduled = false
     /// The open connections, in no particular order.
     public var connections: [HTTPServerConnection] { openConnections.elements }
     private var openConnections = UnorderedList<HTTPServerConnection>()
@@ -28,9 +28,8 @@ public final class HTTPLoop {
     var lingeringTime = TimeAmount.milliseconds(250)
     /// The time for which a connection that ends without a fault waits for its peer to close, so that no sent byte is lost.
     var farewellTime = TimeAmount.seconds(1)
-    /// Connections with requests for the next turn.
+    /// Connections with requests for the next turn, which is scheduled while there are any. They stay here until it has flushed them.
     private var continuing: [HTTP1ServerConnection] = []
-    private var isContinuing = false
     /// The time until which the decoded header lists use up their share of the loop's time.
     private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
@@ -85,14 +84,12 @@ public final class HTTPLoop {
     /// Flushes the connection at the end of this turn.
     func setNeedsFlush(_ connection: HTTPServerConnection) {
         dirty.append(connection)
-        guard !isScheduled else { return }
-        isScheduled = true
+        guard dirty.count == 1 else { return }
         eventLoop.assumeIsolated().execute { self.flush() }
     }
 
     /// Writes and flushes every connection with waiting bytes once.
     public func flush() {
-        isScheduled = false
         while let connection = dirty.popLast() { connection.flush() }
         boundHeldBytes()
     }
@@ -134,7 +131,7 @@ public final class HTTPLoop {
     /// Continues the connection's requests after the others have had their turn.
     func continueLater(_ connection: HTTP1ServerConnection) {
         continuing.append(connection)
-        guard continuing.count == 1, !isContinuing else { return }
+        guard continuing.count == 1 else { return }
         // The delay begins behind the reads of this turn. They may take longer than it, and the others' reads would have to wait.
         eventLoop.assumeIsolated().execute { self.scheduleContinuation() }
     }
@@ -147,18 +144,16 @@ public final class HTTPLoop {
     /// An event loop runs its tasks until none is due, and only then reads. A short delay therefore puts the next task behind the reads.
     private func scheduleContinuation() {
         eventLoop.assumeIsolated().scheduleTask(in: .microseconds(200)) {
-            let connections = self.continuing
-            self.continuing = []
-            self.isContinuing = true
+            // Connections that must wait again are appended meanwhile.
+            let countMax = min(self.continuing.count, Self.continuedAtOnceMax)
             let end = NIODeadline.now() + .microseconds(500)
             var count = 0
-            while count < min(connections.count, Self.continuedAtOnceMax), .now() < end {
-                connections[count].work()
+            while count < countMax, .now() < end {
+                self.continuing[count].work()
                 count += 1
             }
-            self.continuing.insert(contentsOf: connections.dropFirst(count), at: 0)
             self.flush()
-            self.isContinuing = false
+            self.continuing.removeFirst(count)
             if !self.continuing.isEmpty { self.scheduleContinuation() }
         }
     }

@@ -26,7 +26,7 @@ import Testing
     ]
     static let booleansExceptions = [
         "ClusterSimulation.PolicyTruth": 6,
-        "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPLoop": 4,
+        "HTTP2.HTTP2Stream": 5,
         "PresenceNode.OutgoingLink": 5, "PresenceNode.Shell": 5, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 10,
         "cluster-simulation.ClusterSimulationCommand": 6,
     ]
