@@ -1,4 +1,4 @@
-/// The way to the next flush of an HTTP/2 connection.
+/// The way to the next flush of an HTTP/2 connection, of a server or a client.
 enum FlushTurn {
     /// Nothing has asked for a flush.
     case none

@@ -29,17 +29,15 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         public let eventLoop: any EventLoop
         let chunk = FrameChunk()
         var scratch = ByteBuffer()
-        fileprivate var dirty: [HTTPClientConnection] = []
-        fileprivate var isScheduled = false
+        /// The connections that the next task flushes. It is scheduled while there are any.
+        private var dirty: [HTTPClientConnection] = []
 
         public init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
         fileprivate func setNeedsFlush(_ connection: HTTPClientConnection) {
             dirty.append(connection)
-            guard !isScheduled else { return }
-            isScheduled = true
+            guard dirty.count == 1 else { return }
             eventLoop.assumeIsolated().execute {
-                self.isScheduled = false
                 while let connection = self.dirty.popLast() { connection.flush() }
             }
         }
@@ -52,8 +50,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     private weak var delegate: (any HTTPClientDelegate)?
     private let session: HTTP2Session
     private var context: ChannelHandlerContext?
-    private var isReading = false
-    private var needsFlush = false
+    private var flushTurn = FlushTurn.none
     private var phase = Phase.connecting
     private var failure: (any Error)?
     private let authority: [UInt8]
@@ -180,13 +177,13 @@ public final class HTTPClientConnection: ChannelInboundHandler {
 
     public func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastReceivedAt = .now()
-        isReading = true
+        flushTurn = .afterRead
         let isSound = unwrapInboundIn(data).withUnsafeReadableBytes { bytes in
             let isSound = session.receive(bytes, at: lastReceivedAt)
             session.takeEvents(handle)
             return isSound
         }
-        isReading = false
+        flushTurn = .none
         if !isSound || session.isOver {
             flush()
             context.close(promise: nil)
@@ -241,14 +238,15 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     }
 
     private func markDirty() {
-        guard !isReading, !needsFlush else { return }
-        needsFlush = true
+        guard flushTurn == .none else { return }
+        flushTurn = .listed
         loop.setNeedsFlush(self)
     }
 
     private func flush() {
-        needsFlush = false
-        guard let context, !isReading, context.channel.isActive else { return }
+        guard flushTurn != .afterRead else { return }
+        flushTurn = .none
+        guard let context, context.channel.isActive else { return }
         var hasMore = true
         while hasMore, context.channel.isWritable {
             var buffer = ByteBuffer()
