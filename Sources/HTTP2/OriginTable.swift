@@ -41,26 +41,38 @@ final class OriginTable {
         var isAllowed: Bool { rawValue >= Number.any.rawValue }
     }
 
-    private let allowed: AllowedOrigins
-    /// Whether answers depend on the origin of their requests. Caches are told so, also of requests without an origin.
-    let areAnswersVaried: Bool
+    /// The origins that are allowed.
+    private enum Rule: Equatable {
+        case nobody
+        case everybody
+        /// Those of the table. With `loopback`, a loopback origin gets its place in the table with its first request.
+        case listed(loopback: Bool)
+    }
+
+    private let rule: Rule
     /// The values of `Access-Control-Allow-Origin` by number.
     private var values: [[UInt8]]
 
     init(_ allowed: AllowedOrigins) {
         precondition(allowed.origins.count <= AllowedOrigins.countMax, "\(allowed.origins.count) origins")
-        self.allowed = allowed
-        areAnswersVaried = allowed.isAny || allowed.allowsLoopback || !allowed.origins.isEmpty
+        if allowed.isAny {
+            rule = .everybody
+        } else {
+            rule = allowed.allowsLoopback || !allowed.origins.isEmpty ? .listed(loopback: allowed.allowsLoopback) : .nobody
+        }
         values = [[], [], Array("*".utf8)] + allowed.origins.map { Array($0.utf8) }
     }
+
+    /// Whether answers depend on the origin of their requests. Caches are told so, also of requests without an origin.
+    var areAnswersVaried: Bool { rule != .nobody }
 
     /// The number of an origin.
     ///
     /// A table that is full of loopback origins answers `*` to the next ones: they are allowed as well.
     func number(of origin: UnsafeBufferPointer<UInt8>) -> Number {
-        if allowed.isAny { return .any }
+        if rule == .everybody { return .any }
         for index in 3..<max(values.count, 3) where origin.equals(values[index]) { return Number(rawValue: UInt8(index)) }
-        guard allowed.allowsLoopback, Self.isLoopback(origin) else { return .refused }
+        guard rule == .listed(loopback: true), Self.isLoopback(origin) else { return .refused }
         guard values.count <= Int(UInt8.max) else { return .any }
         // Not `Array(origin)`: with a second use the compiler would copy each header value byte by byte.
         values.append(origin.map { $0 })
