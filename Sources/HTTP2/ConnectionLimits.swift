@@ -90,24 +90,27 @@ public final class ConnectionLimits: Sendable {
 
     /// An address as the limits count it: an IPv4 address, or the first 64 bits of an IPv6 address.
     public struct Address: Hashable, Sendable {
-        private let isIPv6: Bool
-        private let bits: UInt64
+        private enum Bits: Hashable {
+            case v4(UInt32)
+            /// The first half of an IPv6 address.
+            case v6(UInt64)
+        }
+
+        private let bits: Bits
 
         /// Makes the address of a peer. Peers without an address, as in tests, count as one address.
         public init(_ address: SocketAddress?) {
             switch address {
             case .v4(let address):
-                isIPv6 = false
-                bits = withUnsafeBytes(of: address.address.sin_addr) { UInt64($0.loadUnaligned(as: UInt32.self)) }
+                bits = .v4(withUnsafeBytes(of: address.address.sin_addr) { $0.loadUnaligned(as: UInt32.self) })
             case .v6(let address):
                 let words = withUnsafeBytes(of: address.address.sin6_addr) { bytes in
                     (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
                 }
                 // A listener for both versions shows IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
                 let isMapped = words.0 == 0 && UInt64(bigEndian: words.1) >> 32 == 0xFFFF
-                isIPv6 = !isMapped
-                bits = isMapped ? UInt64(UInt32(truncatingIfNeeded: UInt64(bigEndian: words.1)).bigEndian) : words.0
-            case .unixDomainSocket, nil: (isIPv6, bits) = (false, 0)
+                bits = isMapped ? .v4(UInt32(truncatingIfNeeded: UInt64(bigEndian: words.1)).bigEndian) : .v6(words.0)
+            case .unixDomainSocket, nil: bits = .v4(0)
             }
         }
     }
