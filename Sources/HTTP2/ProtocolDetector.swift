@@ -8,7 +8,6 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
     private let server: HTTPLoop
     private var received = ByteBuffer()
-    private var isDecided = false
     private let openedAt = NIODeadline.now()
     private(set) var context: ChannelHandlerContext?
     /// The index in the loop's list of detectors.
@@ -51,12 +50,12 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
         var bytes = unwrapInboundIn(data)
         received.writeBuffer(&bytes)
         let view = received.readableBytesView.prefix(Self.preface.count)
-        guard !isDecided, view.elementsEqual(Self.preface.prefix(view.count)) else { return decide(context, isHTTP2: false) }
+        guard view.elementsEqual(Self.preface.prefix(view.count)) else { return decide(context, isHTTP2: false) }
         if view.count == Self.preface.count { decide(context, isHTTP2: true) }
     }
 
+    /// Makes the connection, gives it the bytes, and leaves the pipeline. NIO removes a handler at once, so nothing more arrives here.
     private func decide(_ context: ChannelHandlerContext, isHTTP2: Bool) {
-        isDecided = true
         do {
             let pipeline = context.pipeline.syncOperations
             if isHTTP2 {
