@@ -36,12 +36,20 @@ open class HTTPServerConnection: UnorderedListElement {
     /// The index in ``HTTPLoop/connections``.
     var listIndex = -1
     let openedAt: NIODeadline
-    private var readingResumedAt = NIODeadline.distantPast
-    /// The end of a pause; ``NIODeadline/distantFuture`` when nothing more is read.
-    private var readingPausedUntil: NIODeadline?
-    // These fields fill the gap behind the optional: each connection pays for the gaps between its fields.
-    private(set) var isReadingLittle = false
+    private var reading = Reading.much
+    // This field fills the gap behind the phase: each connection pays for the gaps between its fields.
     var hasRequested = false
+
+    private enum Reading {
+        /// Reads have the size of ``receiveAllocator``.
+        case much
+        /// A read takes 4 KiB, because of a pause that ended then.
+        case little(since: NIODeadline)
+        /// The peer's bytes are left unread for a while.
+        case paused
+        /// Nothing more is read until the close.
+        case ended
+    }
 
     init(channel: any Channel, server: HTTPLoop) {
         self.channel = channel
@@ -61,8 +69,21 @@ open class HTTPServerConnection: UnorderedListElement {
     /// The limits of the peer.
     public var limits: HTTPLimits { server.limits }
 
-    /// Whether the peer's bytes are left unread for a while.
-    var isReadingPaused: Bool { readingPausedUntil != nil }
+    /// Whether the peer's bytes are left unread.
+    var isReadingPaused: Bool {
+        switch reading {
+        case .paused, .ended: true
+        case .much, .little: false
+        }
+    }
+
+    /// Whether the connection reads little at a time, or will after its pause.
+    var isReadingLittle: Bool {
+        switch reading {
+        case .little, .paused: true
+        case .much, .ended: false
+        }
+    }
 
     /// Whether the connection speaks HTTP/2.
     open var isHTTP2: Bool { preconditionFailure("a connection speaks HTTP/1.1 or HTTP/2") }
@@ -146,26 +167,23 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Then the connection reads 4 KiB at a time, some twenty requests, until it has not been paused for a second. Bytes that were read
     /// before are processed, and a close of the peer is noticed.
     public func pauseReading(for duration: TimeAmount) {
-        guard readingPausedUntil == nil, let options = channel.syncOptions else { return }
+        guard !isReadingPaused, let options = channel.syncOptions else { return }
         do {
-            if !isReadingLittle {
+            if case .much = reading {
                 try options.setOption(.maxMessagesPerRead, value: 1)
                 try options.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4_096))
-                isReadingLittle = true
             }
             try options.setOption(.autoRead, value: false)
         } catch { return }  // The channel is closed, and reads nothing.
-        let until = NIODeadline.now() + duration
-        readingPausedUntil = until
-        eventLoop.assumeIsolated().scheduleTask(deadline: until) { [weak self] in self?.resumeReading() }
+        reading = .paused
+        eventLoop.assumeIsolated().scheduleTask(in: duration) { [weak self] in self?.resumeReading() }
     }
 
     private func resumeReading() {
-        guard readingPausedUntil != .distantFuture else { return }
-        readingPausedUntil = nil
-        readingResumedAt = .now()
+        guard case .paused = reading else { return }
+        reading = .little(since: .now())
         processHeldBack()
-        guard readingPausedUntil == nil else { return }
+        guard !isReadingPaused else { return }
         do { try channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }  // As above.
     }
 
@@ -179,14 +197,14 @@ open class HTTPServerConnection: UnorderedListElement {
             try options.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 512))
             try options.setOption(.autoRead, value: false)
         } catch { return false }
-        readingPausedUntil = .distantFuture
+        reading = .ended
         return true
     }
 
     /// Restores the size of reads from before the first pause.
     func readMuchAgain(at now: NIODeadline) {
-        guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
-        isReadingLittle = false
+        guard case .little(let since) = reading, now - since > .seconds(1) else { return }
+        reading = .much
         readMuch()
         do { try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator) } catch { return }  // As above.
     }
