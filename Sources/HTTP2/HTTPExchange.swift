@@ -21,8 +21,17 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         public var response: Response?
     }
 
-    private let promise: EventLoopPromise<Response>?
-    private let pieces: AsyncThrowingStream<[UInt8], any Error>.Continuation?
+    /// The caller, until it has its answer.
+    private enum Receiver {
+        /// It waits for the whole response.
+        case whole(EventLoopPromise<Response>)
+        /// It gets the body in pieces.
+        case pieces(AsyncThrowingStream<[UInt8], any Error>.Continuation)
+        /// The exchange is over.
+        case none
+    }
+
+    private var receiver: Receiver
     private let method: HTTPRequest.Method
     private let path: String
     private let headers: [(name: StaticString, value: String)]
@@ -31,19 +40,17 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     private var connection: HTTPClientConnection?
     private var status = 0
     private var body: [UInt8] = []
-    private var isOver = false
 
     private init(
         _ method: HTTPRequest.Method, address: String, path: String, headers: [(name: StaticString, value: String)], body: ByteBuffer?,
-        promise: EventLoopPromise<Response>?, pieces: AsyncThrowingStream<[UInt8], any Error>.Continuation?
+        to receiver: Receiver
     ) {
         self.method = method
         self.address = address
         self.path = path
         self.headers = headers
         requestBody = body
-        self.promise = promise
-        self.pieces = pieces
+        self.receiver = receiver
     }
 
     /// Sends a request, over TLS when `tls` is given, and returns the response.
@@ -53,8 +60,8 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     ) async throws -> Response {
         let promise = eventLoop.makePromise(of: Response.self)
         let exchange = HTTPExchange(
-            method, address: "\(host):\(port)", path: path, headers: headers, body: body.map { ByteBuffer(string: $0) }, promise: promise,
-            pieces: nil)
+            method, address: "\(host):\(port)", path: path, headers: headers, body: body.map { ByteBuffer(string: $0) },
+            to: .whole(promise))
         eventLoop.execute { exchange.connect(host: host, port: port, tls: tls, on: eventLoop) }
         return try await promise.futureResult.get()
     }
@@ -68,7 +75,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     ) -> AsyncThrowingStream<[UInt8], any Error> {
         AsyncThrowingStream { pieces in
             let exchange = HTTPExchange(
-                .get, address: "\(host):\(port)", path: path, headers: headers, body: nil, promise: nil, pieces: pieces)
+                .get, address: "\(host):\(port)", path: path, headers: headers, body: nil, to: .pieces(pieces))
             eventLoop.execute { exchange.connect(host: host, port: port, tls: tls, on: eventLoop) }
             pieces.onTermination = { _ in eventLoop.execute { exchange.connection?.close() } }
         }
@@ -90,10 +97,10 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     public func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { self.status = status }
 
     public func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
-        if let pieces, status == 200 {
-            pieces.yield(Array(bytes))
-        } else {
-            body.append(contentsOf: bytes)
+        switch receiver {
+        case .pieces(let pieces) where status == 200: pieces.yield(Array(bytes))
+        case .whole, .pieces: body.append(contentsOf: bytes)
+        case .none: break
         }
     }
 
@@ -108,15 +115,15 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     }
 
     private func finish(_ failure: Failure?) {
-        guard !isOver else { return }
-        isOver = true
         let response = Response(status: status, body: body)
-        if let failure {
-            promise?.fail(failure)
-            pieces?.finish(throwing: failure)
-        } else {
-            promise?.succeed(response)
-            pieces?.finish(throwing: status == 200 ? nil : Failure(description: response.text, response: response))
+        let ended = receiver
+        receiver = .none
+        switch ended {
+        case .whole(let promise): if let failure { promise.fail(failure) } else { promise.succeed(response) }
+        case .pieces(let pieces):
+            let refusal = status == 200 ? nil : Failure(description: response.text, response: response)
+            pieces.finish(throwing: failure ?? refusal)
+        case .none: break
         }
     }
 }
