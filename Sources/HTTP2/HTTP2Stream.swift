@@ -82,18 +82,47 @@ struct HTTP2Stream {
         var origin = OriginTable.Number.absent
     }
 
-    /// A header field's value as offsets into ``HTTP2Stream/head``, which is shorter than 64 KiB (``HTTPLimits/headerBytesMax``).
+    /// A header field's value as offsets into ``Head/bytes``, which is shorter than 64 KiB (``HTTPLimits/headerBytesMax``).
     struct Field {
         var start: UInt16 = 0
         var end: UInt16 = 0
     }
 
-    /// The values of the header fields that the application reads; each is empty without its field.
+    /// The header fields that the application reads; each is empty without its field.
     private struct HeadFields {
         var target = Field()
         var authorization = Field()
         var lastEventID = Field()
         var idempotencyKey = Field()
+    }
+
+    /// The head of a request.
+    private struct Head {
+        /// The values of ``fields``, one after the other.
+        var bytes: [UInt8] = []
+        var fields = HeadFields()
+
+        mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
+            let start = bytes.count
+            bytes.append(contentsOf: value)
+            return Field(start: UInt16(clamping: start), end: UInt16(clamping: bytes.count))
+        }
+    }
+
+    /// The size of a header list (RFC 9113 §6.5.2).
+    struct HeaderListSize {
+        private(set) var bytesCount: Int32 = 0
+        private var fieldsCount: Int32 = 0
+
+        mutating func count(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
+            fieldsCount += 1
+            bytesCount &+= Int32(truncatingIfNeeded: 32 + name.count + value.count)
+        }
+
+        /// Whether the list is larger than `factor` times what the limits allow.
+        func isAbove(_ limits: HTTPLimits, times factor: Int = 1) -> Bool {
+            Int(fieldsCount) > factor * limits.headersCountMax || Int(bytesCount) > factor * limits.headerBytesMax
+        }
     }
 
     // A push reads and writes the fields up to ``answer``. They stand together and take 64 bytes: one or two lines of the cache.
@@ -124,13 +153,10 @@ struct HTTP2Stream {
     private var restStart: Int32 = 0
     /// The status of a response, for a client.
     var status: Int32 = 0
-    private var headersCount: Int32 = 0
-    /// The size of the header list (RFC 9113 §6.5.2).
-    private(set) var headBytesCount: Int32 = 0
+    /// The size of the head and the trailer.
+    private(set) var headerListSize = HeaderListSize()
     private var startedAt = NIODeadline.distantPast
-    /// The values of the header fields that the application reads, one after the other.
-    private var head: [UInt8] = []
-    private var fields = HeadFields()
+    private var head = Head()
     private(set) var body: [UInt8] = []
 
     // MARK: Transitions
@@ -141,14 +167,13 @@ struct HTTP2Stream {
         startedAt = now
         token = 0
         status = 0
-        headersCount = 0
-        headBytesCount = 0
+        headerListSize = HeaderListSize()
         phase = .receiving
         closure = .open
         excess = .none
         sender = Sender()
         isRequestComplete = false
-        fields = HeadFields()
+        head.fields = HeadFields()
     }
 
     /// Records that the application gets the request. Returns false when it has it already, or will not get it.
@@ -276,19 +301,19 @@ struct HTTP2Stream {
 
     /// Frees the memory that an idle slot keeps.
     mutating func slim() {
-        head = []
+        head.bytes = []
         body = []
         answer = []
     }
 
     /// The bytes of the request that the slot holds.
-    var bufferedBytes: Int { head.count + body.count }
+    var bufferedBytes: Int { head.bytes.count + body.count }
 
     /// Frees the slot of a closed stream.
     mutating func free() {
         number = 0
         dropQueue()
-        Self.empty(&head)
+        Self.empty(&head.bytes)
         Self.empty(&body)
     }
 
@@ -321,17 +346,13 @@ struct HTTP2Stream {
 
     /// Counts one field of a request's head or trailer.
     mutating func count(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
-        headersCount += 1
-        headBytesCount &+= Int32(truncatingIfNeeded: 32 + name.count + value.count)
-        if headersCount > limits.headersCountMax || Int(headBytesCount) > limits.headerBytesMax {
-            excess = hasTooLargeBody ? .bodyAndTrailer : .head
-        }
+        headerListSize.count(name: name, value: value)
+        if headerListSize.isAbove(limits) { excess = hasTooLargeBody ? .bodyAndTrailer : .head }
     }
 
     /// Whether the head is so large that not even the rest of it is decoded.
     func isHeadFarTooLarge(_ limits: HTTPLimits) -> Bool {
-        guard hasTooLargeHead else { return false }
-        return headersCount > 4 * limits.headersCountMax || Int(headBytesCount) > 4 * limits.headerBytesMax
+        hasTooLargeHead && headerListSize.isAbove(limits, times: 4)
     }
 
     /// Takes one field of a request's head. Of repeated fields that the application reads, it keeps the first. Returns the bytes kept.
@@ -340,9 +361,9 @@ struct HTTP2Stream {
     ) -> Int {
         count(name: name, value: value, limits: limits)
         guard !hasTooLargeHead else { return 0 }
-        let keptBytes = head.count
+        let keptBytes = head.bytes.count
         switch name.count {
-        case 5 where name.equals(":path"): if fields.target.end == 0 { fields.target = keep(value) }
+        case 5 where name.equals(":path"): if head.fields.target.end == 0 { head.fields.target = head.keep(value) }
         case 7 where name.equals(":method"):
             sender.method =
                 value.equals("POST")
@@ -350,19 +371,16 @@ struct HTTP2Stream {
         case 6 where name.equals("origin"):
             if sender.origin == .absent { sender.origin = origins.number(of: value) }
             return 0
-        case 13 where name.equals("authorization"): if fields.authorization.end == 0 { fields.authorization = keep(value) }
-        case 13 where name.equals("last-event-id"): if fields.lastEventID.end == 0 { fields.lastEventID = keep(value) }
+        case 13 where name.equals("authorization"):
+            if head.fields.authorization.end == 0 { head.fields.authorization = head.keep(value) }
+        case 13 where name.equals("last-event-id"):
+            if head.fields.lastEventID.end == 0 { head.fields.lastEventID = head.keep(value) }
         // The path stands before it, so an empty value does not end at 0 either.
-        case 15 where name.equals("idempotency-key"): if fields.idempotencyKey.end == 0 { fields.idempotencyKey = keep(value) }
+        case 15 where name.equals("idempotency-key"):
+            if head.fields.idempotencyKey.end == 0 { head.fields.idempotencyKey = head.keep(value) }
         default: return 0
         }
-        return head.count - keptBytes
-    }
-
-    private mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
-        let start = head.count
-        head.append(contentsOf: value)
-        return Field(start: UInt16(clamping: start), end: UInt16(clamping: head.count))
+        return head.bytes.count - keptBytes
     }
 
     /// Appends a part of the request's body.
@@ -379,7 +397,8 @@ struct HTTP2Stream {
     func request(
         _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
     ) -> HTTPRequest {
-        HTTPRequest(
+        let fields = self.head.fields
+        return HTTPRequest(
             stream: id, method: method.public, target: fields.target.value(in: head),
             authorization: fields.authorization.value(in: head), lastEventID: fields.lastEventID.value(in: head),
             idempotencyKey: fields.idempotencyKey.end == 0 ? nil : fields.idempotencyKey.value(in: head), body: body, origin: origin.public,
@@ -388,7 +407,7 @@ struct HTTP2Stream {
 
     mutating func takeHead() -> [UInt8] {
         var taken: [UInt8] = []
-        swap(&taken, &head)
+        swap(&taken, &head.bytes)
         return taken
     }
 
@@ -401,9 +420,9 @@ struct HTTP2Stream {
     /// Returns the memory for the next request. An event stream receives none, and keeps no memory.
     mutating func giveBack(head: inout [UInt8], body: inout [UInt8]) {
         guard !isEventStream else { return }
-        swap(&self.head, &head)
+        swap(&self.head.bytes, &head)
         swap(&self.body, &body)
-        Self.empty(&self.head)
+        Self.empty(&self.head.bytes)
         Self.empty(&self.body)
     }
 
