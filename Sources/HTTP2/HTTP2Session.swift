@@ -61,10 +61,7 @@ final class HTTP2Session {
     private(set) var waitingBytes = 0
     /// The bytes that ordinary streams and held-back bytes take, which count in ``SharedLimits/heldBytes`` too.
     private(set) var heldBytes = 0
-    /// Streams that were reset by the peer or by its fault, since the last ``takeResets()``.
-    private var resetsCount = 0
-    /// The stream that the peer has reset last.
-    private var resetByPeer: Int32 = 0
+    private var resets = PeerResets()
     // Small fields stand side by side, because each connection pays for the gaps between them.
     /// The peer has sent GOAWAY.
     private(set) var isGoingAway = false
@@ -152,7 +149,7 @@ final class HTTP2Session {
             case .settings(let frame): return receive(settings: frame)
             case .oldHead(let number, let payloadBytes):
                 if slot(ofNumber: number) == nil { countUseless(headBytes: payloadBytes) }
-                if resetsCount > limits.resetsMax { fault = .resetFlood }
+                if resets.count > limits.resetsMax { fault = .resetFlood }
                 return fault == nil
             case .passedOver:
                 fault = .protocolError
@@ -181,10 +178,8 @@ final class HTTP2Session {
         return false
     }
 
-    /// Counts a header block of a refused stream as resets: one, and one for each 128 bytes.
-    ///
-    /// nghttp2 decodes such a block although it brings no request.
-    func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 7 }
+    /// Counts a header block of a refused stream: see ``PeerResets/countUseless(headBytes:)``.
+    func countUseless(headBytes: Int) { resets.countUseless(headBytes: headBytes) }
 
     /// Resumes the answers that wait for the connection's window.
     func resumeStarved() {
@@ -364,10 +359,7 @@ final class HTTP2Session {
     var waitingFramesCount: Int { nghttp2_session_get_outbound_queue_size(raw) }
 
     /// Returns the number of streams that were reset by the peer or by its fault, since the last call.
-    func takeResets() -> Int {
-        defer { resetsCount = 0 }
-        return resetsCount
-    }
+    func takeResets() -> Int { resets.take() }
 
     // MARK: The table of streams
 
@@ -515,7 +507,7 @@ extension HTTP2Session {
         case NGHTTP2_SETTINGS.rawValue:
             guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
             events.append(.settings)
-        case NGHTTP2_RST_STREAM.rawValue: (resetsCount, resetByPeer) = (resetsCount + 1, number)
+        case NGHTTP2_RST_STREAM.rawValue: resets.received(number)
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
             events.append(.goAway)
@@ -556,8 +548,7 @@ extension HTTP2Session {
     /// nghttp2 has closed a stream.
     func closed(_ number: Int32, error: UInt32) {
         guard let slot = slot(ofNumber: number) else { return }
-        let wasResetHere = streams[slot].close()
-        if error != 0, number != resetByPeer, !wasResetHere { resetsCount += 1 }
+        resets.closed(number, error: error, wasResetHere: streams[slot].close())
         events.append(.closed(slot: slot, number: number, error: error))
     }
 
