@@ -52,7 +52,6 @@ final class HTTP2Session {
     let streams = HTTP2StreamTable()
     /// The slot of the last callback's stream. Callbacks of one stream often follow one another.
     private var lastSlot = 0
-    private var free: [Int] = []
     /// The number of open streams.
     private(set) var openCount = 0
     /// Bytes of requests that the application has not taken.
@@ -291,7 +290,7 @@ final class HTTP2Session {
         guard !isGoingAway, nghttp2_session_check_request_allowed(raw) != 0 else { return nil }
         guard openCount < Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)) else { return nil }
         hasFrames = true
-        let slot = takeSlot()
+        let slot = streams.take()
         streams[slot].open(0, at: now)
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
         let number = headers.withUnsafeBufferPointer { headers in
@@ -300,7 +299,7 @@ final class HTTP2Session {
             }
         }
         guard number > 0 else {
-            free.append(slot)
+            streams.giveBack(slot)
             return nil
         }
         streams[slot].number = number
@@ -363,11 +362,6 @@ final class HTTP2Session {
 
     // MARK: The table of streams
 
-    private func takeSlot() -> Int {
-        if let slot = free.popLast() { return slot }
-        return streams.append(HTTP2Stream())
-    }
-
     private func release(_ slot: Int) {
         buffer(-streams[slot].bufferedBytes)
         if !streams[slot].isEventStream {
@@ -376,7 +370,7 @@ final class HTTP2Session {
         }
         streams[slot].free()
         if slot >= Self.slotsWithMemoryMax { streams[slot].slim() }
-        free.append(slot)
+        streams.giveBack(slot)
         openCount -= 1
     }
 
@@ -440,8 +434,6 @@ final class HTTP2Session {
         // No list may refer to a slot that is removed.
         guard events.isEmpty, starved.isEmpty, streams.ready.isEmpty else { return }
         streams.trim { $0.number == 0 }
-        free.removeAll { $0 >= streams.count }
-        if free.isEmpty { free = [] }
     }
 
     /// The user data of a stream for nghttp2. 0 would mean "none".
@@ -460,7 +452,7 @@ final class HTTP2Session {
 extension HTTP2Session {
     /// A stream has begun.
     func beganHeaders(_ number: Int32) {
-        let slot = takeSlot()
+        let slot = streams.take()
         streams[slot].open(number, at: now)
         lastSlot = slot
         openCount += 1

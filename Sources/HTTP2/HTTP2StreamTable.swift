@@ -8,6 +8,8 @@ struct HTTP2StreamTable {
         var capacity: Int
         var count: Int
         var ready: [Int] = []
+        /// The slots without a stream.
+        var free: [Int] = []
     }
 
     private let header: UnsafeMutablePointer<Header>
@@ -47,14 +49,18 @@ struct HTTP2StreamTable {
         }
     }
 
-    /// Adds a slot and returns its index. Slots move: the caller must not be inside an access to one.
-    func append(_ stream: HTTP2Stream) -> Int {
+    /// Takes a free slot, or adds one. Slots move: the caller must not be inside an access to one.
+    func take() -> Int {
+        if let slot = header.pointee.free.popLast() { return slot }
         let count = header.pointee.count
         if count == header.pointee.capacity { grow() }
-        (header.pointee.base + count).initialize(to: stream)
+        (header.pointee.base + count).initialize(to: HTTP2Stream())
         header.pointee.count = count + 1
         return count
     }
+
+    /// Makes a slot free. It has no stream any more.
+    func giveBack(_ slot: Int) { header.pointee.free.append(slot) }
 
     /// Removes the last slots as long as `isUnused` holds, and frees their memory. One slot stays.
     func trim(while isUnused: (HTTP2Stream) -> Bool) {
@@ -63,9 +69,12 @@ struct HTTP2StreamTable {
             count -= 1
             (header.pointee.base + count).deinitialize(count: 1)
         }
-        guard count < header.pointee.count else { return }
-        header.pointee.count = count
-        move(toCapacity: count)
+        if count < header.pointee.count {
+            header.pointee.count = count
+            move(toCapacity: count)
+        }
+        header.pointee.free.removeAll { $0 >= count }
+        if header.pointee.free.isEmpty { header.pointee.free = [] }
     }
 
     private func grow() { move(toCapacity: header.pointee.count * 2) }

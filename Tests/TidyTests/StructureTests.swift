@@ -19,7 +19,7 @@ import Testing
     ]
     static let propertiesExceptions = [
         "ClusterSimulation.SimulatedCluster": 22,
-        "HTTP2.HTTP2Session": 31,
+        "HTTP2.HTTP2Session": 30,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
         "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 32,
         "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 23, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
