@@ -345,7 +345,8 @@ public final class RollcallNode: @unchecked Sendable {
             MetricsSnapshot(
                 node: core.node, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
-                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections, connections: ports,
+                operatorsAnswered: admin.answered, exports: admin.exportCounts, links: core.links, clusterRejections: core.rejections,
+                connections: ports,
                 loginsRefused: logins.refusedCounts
             ).text
         }

@@ -7,8 +7,13 @@ package final class SilentClient {
     /// - Parameters:
     ///   - paths: of the streams that it opens.
     ///   - isReset: each is reset as soon as it is open.
-    package convenience init(port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false) throws {
-        var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+    ///   - takesData: if not, its flow-control windows are closed, so that the node can send no byte of a body.
+    package convenience init(
+        port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false, takesData: Bool = true
+    ) throws {
+        var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+        // SETTINGS: none, or SETTINGS_INITIAL_WINDOW_SIZE with 0 (RFC 9113 §6.5.2).
+        bytes += takesData ? [0, 0, 0, 4, 0, 0, 0, 0, 0] : [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]
         for (number, path) in paths.enumerated() {
             var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
             for (name, value) in [(":path", path), (":authority", "x"), ("authorization", "Bearer \(token)")] {

@@ -251,18 +251,28 @@ extension AdminAPI {
         return .success(json.bytes)
     }
 
+    /// The running exports, and the ends of earlier ones.
+    var exportCounts: Exports.Counts { exports.counts }
+
     private func beginExport(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
-        guard exports.hasRoom else {
-            let problem = Problem(
-                status: 503, code: Refusal.overloaded.code,
-                detail: "export: this node streams \(Exports.countMax) exports already; retry after 10 s",
-                retryAfter: 10)
+        if let refusal = exports.refusal(of: caller) {
+            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: refusal, retryAfter: 10)
             return respond(problem, stream, connection, to: Operation.export.rawValue)
         }
         let token = exports.begin(on: connection, stream, of: caller)
         connection.openStream(stream, of: .ndjson, token: token)
         count(Operation.export.rawValue, code: 0)
+        boundUnread(token, on: connection.eventLoop)
         sendPage(token)
+    }
+
+    /// Ends an export once its client has left what was sent unread for too long.
+    private func boundUnread(_ token: UInt32, on eventLoop: any EventLoop) {
+        guard let deadline = exports.readDeadline(of: token, at: .now()) else { return }
+        eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+            guard let self, let deadline = exports.readDeadline(of: token, at: .now()) else { return }
+            if deadline <= .now() { cutExport(token, .unread) } else { boundUnread(token, on: eventLoop) }
+        }
     }
 
     /// Reads the next page of an export on the core's loop, and sends it here.
@@ -275,7 +285,7 @@ extension AdminAPI {
         shell.eventLoop.execute {
             api.shell.perform(call, caller: caller) { answer in
                 eventLoop.execute {
-                    guard case .onlineUsers(let users, _) = answer else { return api.cutExport(token) }
+                    guard case .onlineUsers(let users, _) = answer else { return api.cutExport(token, .failed) }
                     api.send(users, to: token, isLast: users.count < limit)
                 }
             }
@@ -285,17 +295,20 @@ extension AdminAPI {
     private func send(_ users: [OnlineUser], to token: UInt32, isLast: Bool) {
         guard let export = exports.running[token] else { return }
         let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
-        if isLast { return export.connection.finish(export.stream) }
-        if exports.sent(users, to: token, isFull: isFull) { sendPage(token) }
+        if isLast {
+            exports.finish(token, at: .now())
+            return export.connection.finish(export.stream)
+        }
+        if exports.sent(users, to: token, isFull: isFull, at: .now()) { sendPage(token) }
     }
 
-    private func cutExport(_ token: UInt32) {
-        guard let export = exports.end(token) else { return }
+    private func cutExport(_ token: UInt32, _ end: Exports.End) {
+        guard let export = exports.end(token, end) else { return }
         export.connection.reset(export.stream)
     }
 
     /// The stream of an export has ended.
-    func exportEnded(_ token: UInt32) { exports.end(token) }
+    func exportEnded(_ token: UInt32, _ reason: StreamEnd) { exports.end(token, reason == .finished ? .complete : .clientLeft) }
 
     /// The client of an export has taken what was sent.
     func exportDrained(_ token: UInt32) { if exports.drained(token) { sendPage(token) } }

@@ -6,10 +6,15 @@ import PresenceWire
 /// The running exports of the ops port: each streams all ONLINE users of an app as NDJSON, page by page. Used on the port's loop only.
 ///
 /// The next page is read when the client has taken the pages before. A page that cannot be read ends the stream with an error of the
-/// transport, so that a client does not take a part for the whole.
+/// transport, so that a client does not take a part for the whole. A client that does not take what was sent for ``unreadMax`` is cut off
+/// in the same way.
 struct Exports {
-    /// Most exports at a time.
-    static let countMax = 4
+    /// Most exports of an app at a time.
+    static let perAppMax = 4
+    /// Most exports of all apps at a time. Each may hold a page and a full queue of its stream.
+    static let countMax = 64
+    /// The time for which sent pages may stay unread.
+    static let unreadMax = TimeAmount.minutes(1)
 
     /// One export.
     struct Export {
@@ -18,16 +23,51 @@ struct Exports {
         let caller: UserID
         /// The last user that was sent.
         var after: UserID?
-        /// Whether the client has to take what was sent before the next page is read.
-        var isFull = false
+        fileprivate(set) var step = Step.reading
+    }
+
+    /// What an export waits for.
+    enum Step: Equatable {
+        /// The core reads a page.
+        case reading
+        /// The client has to take what was sent before the next page is read.
+        case unread(since: NIODeadline)
+        /// The client has to take the rest. The last page was sent.
+        case finishing(since: NIODeadline)
+    }
+
+    /// The end of an export. The raw value is the label of the metric.
+    enum End: String, CaseIterable {
+        /// The client has all users.
+        case complete
+        case clientLeft
+        /// The client has not read what was sent.
+        case unread
+        /// A page could not be read.
+        case failed
+    }
+
+    /// The counts for the metrics.
+    struct Counts: Sendable {
+        var running = 0
+        var ended: [End: UInt64] = [:]
     }
 
     private(set) var running: [UInt32: Export] = [:]
+    private var ended: [End: UInt64] = [:]
     private var lastToken: UInt32 = 0
 
     init() {}
 
-    var hasRoom: Bool { running.count < Self.countMax }
+    var counts: Counts { Counts(running: running.count, ended: ended) }
+
+    /// Why a caller's export cannot begin now; nil if it can.
+    func refusal(of caller: UserID) -> String? {
+        if running.values.count(where: { $0.caller.app == caller.app }) >= Self.perAppMax {
+            return "export: this node streams \(Self.perAppMax) exports of this app already; read or close one, or retry after 10 s"
+        }
+        return running.count < Self.countMax ? nil : "export: this node streams \(Self.countMax) exports already; retry after 10 s"
+    }
 
     /// Begins an export; returns the token of its stream.
     mutating func begin(on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID) -> UInt32 {
@@ -36,18 +76,25 @@ struct Exports {
         return lastToken
     }
 
-    /// Ends an export.
-    @discardableResult mutating func end(_ token: UInt32) -> Export? { running.removeValue(forKey: token) }
+    /// Ends an export, and counts its end. Returns nil if it had ended before.
+    @discardableResult mutating func end(_ token: UInt32, _ end: End) -> Export? {
+        guard let export = running.removeValue(forKey: token) else { return nil }
+        ended[end, default: 0] += 1
+        return export
+    }
 
     /// Records that a page was sent. Returns whether the next one is to be read now.
     ///
     /// - Parameter isFull: whether the client has to take it first.
-    mutating func sent(_ users: [OnlineUser], to token: UInt32, isFull: Bool) -> Bool {
+    mutating func sent(_ users: [OnlineUser], to token: UInt32, isFull: Bool, at now: NIODeadline) -> Bool {
         guard let last = users.last else { return false }
         running[token]?.after = last.user
-        running[token]?.isFull = isFull
+        if isFull { running[token]?.step = .unread(since: now) }
         return !isFull
     }
+
+    /// Records that the last page is being sent.
+    mutating func finish(_ token: UInt32, at now: NIODeadline) { running[token]?.step = .finishing(since: now) }
 
     /// The lines of a page.
     static func lines(_ users: [OnlineUser]) -> ByteBuffer {
@@ -64,8 +111,19 @@ struct Exports {
 
     /// Records that the client has taken what was sent. Returns whether the next page is to be read.
     mutating func drained(_ token: UInt32) -> Bool {
-        guard running[token]?.isFull == true else { return false }
-        running[token]?.isFull = false
+        guard case .unread = running[token]?.step else { return false }
+        running[token]?.step = .reading
         return true
+    }
+
+    /// The time at which a client must have taken what was sent. Nil once the export has ended.
+    ///
+    /// While the core reads a page nothing is unread, and the time is ``unreadMax`` from now.
+    func readDeadline(of token: UInt32, at now: NIODeadline) -> NIODeadline? {
+        switch running[token]?.step {
+        case .unread(let since), .finishing(let since): since + Self.unreadMax
+        case .reading: now + Self.unreadMax
+        case nil: nil
+        }
     }
 }

@@ -13,6 +13,7 @@ struct MetricsSnapshot {
     let hasStoreProblem: Bool
     /// Counts of answers of the ops port, by operation and code.
     let operatorsAnswered: [String: [Int: UInt64]]
+    let exports: Exports.Counts
     /// Numbers of links to other nodes: up, and down but wanted; and of addresses without an answer while none is up.
     let links: (up: Int, down: Int, unanswered: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
@@ -108,6 +109,10 @@ struct MetricsSnapshot {
         for gateway in gateways { seconds.add(gateway.operationSeconds) }
         metrics.histogram("rollcall_operation_seconds", "Time from the request of an operation to its answer.", seconds)
         metrics.gauge("rollcall_operations_waiting", "Operations that wait for the answer of an owner.", Double(node.callsWaiting))
+        metrics.gauge("rollcall_exports", "Running exports of the ops port; at most 4 for each app, and 64.", Double(exports.running))
+        metrics.counter(
+            "rollcall_exports_ended_total", "Exports that have ended, by reason; unread if the client left them unread for a minute.",
+            Exports.End.allCases.map { (labels: [("reason", $0.rawValue)], value: Double(exports.ended[$0] ?? 0)) })
         let rejections = PolicyRule.allCases.map { rule in
             (labels: [("rule", rule.rawValue)], value: Double(sum { $0.rejections[rule] }))
         }

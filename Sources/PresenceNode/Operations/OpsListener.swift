@@ -114,7 +114,7 @@ final class OpsListener: HTTPServerDelegate {
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
-        admin.exportEnded(token)
+        admin.exportEnded(token, reason)
     }
 
     func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) { admin.exportDrained(token) }
