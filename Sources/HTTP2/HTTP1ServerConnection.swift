@@ -9,21 +9,6 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// The most bytes that are read before other connections have their turn: some eighty requests.
-    private static let readBytesMax = 16 << 10
-    /// The size of a few requests without a body.
-    private static let littleBytes = 1 << 10
-    /// The most unprocessed bytes beyond one request: more than one read and the rest of the read before.
-    private static let unworkedBytesMax = 3 * readBytesMax
-    /// The most requests that begin before other connections have their turn.
-    private static let requestsPerTurnMax = 16
-    /// Bytes of answers after which the bytes in the channel's queue are counted again. Counting takes a microsecond.
-    private static let uncountedBytesMax = 4 << 10
-    /// The most bytes that are dropped after the last answer. Reading them lets the answer reach a peer that still sends (RFC 9112 §9.6).
-    private static let discardedBytesMax = 1 << 20
-    /// The time in which a peer with its last answer must close.
-    private static let lingeringTime = TimeAmount.seconds(1)
-
     private var context: ChannelHandlerContext?
     private var phase = HTTP1Phase.head
     private var turn = HTTP1Turn.idle
@@ -43,10 +28,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private var received = ByteBuffer()
     /// Bytes of requests that are not complete or must wait, as counted in ``SharedLimits/heldBytes``.
     private var requestBytes = 0
-    /// Bytes of answers in the channel's queue at the last count. Event streams do not count.
-    private var unsentBytes = 0
-    /// Bytes of answers that were given to the channel since that count.
-    private var uncountedBytes = 0
+    /// The answers in the channel's queue. Event streams do not count.
+    private var unsentAnswers = UnsentAnswers()
     /// Answers and events that are not yet in the channel's queue.
     private var outgoing = ByteBuffer()
     /// The bytes in the channel's queue at the last sweep, and the time since which they have not become fewer.
@@ -324,7 +307,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if received.storageCapacity > 4 * count + 1_024 { received = ByteBuffer(bytes: received.readableBytesView) }
     }
 
-    override var heldBytes: Int { requestBytes + unsentBytes }
+    override var heldBytes: Int { requestBytes + unsentAnswers.bytesCount }
 
     private func countBytes() {
         let count = received.readableBytes + headBytes.readableBytes + chunks.bytes.readableBytes
@@ -332,10 +315,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         requestBytes = count
     }
 
-    private func setUnsent(_ count: Int) {
-        server.sharedLimits.heldBytes += count - unsentBytes
-        (unsentBytes, uncountedBytes) = (count, 0)
-    }
+    private func setUnsent(_ count: Int) { server.sharedLimits.heldBytes += unsentAnswers.count(queuedBytes: count) }
 
     /// Counts the bytes in the channel's queue, which the channel does not report by itself.
     private func countUnsent() {
@@ -344,19 +324,36 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     override func endForHeldBytes() {
-        let countedBytes = unsentBytes
-        countUnsent()
-        // The peer has read some since the last count, so another connection may hold more.
-        if unsentBytes < countedBytes { return }
+        // If the peer has read some since the last count, another connection may hold more.
+        guard !hasLessUnsent() else { return }
         switch phase {
-        case .head where !turn.isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
+        case .head where !turn.isHeldBack && unsentAnswers.bytesCount < requestBytes, .body where unsentAnswers.bytesCount < requestBytes:
             refuse(HTTP1Refusal(503, "this node holds too many bytes of incomplete requests; retry after 1 s", .heldTooMuch))
-        case .head, .body, .answering, .streaming, .closing:
-            server.delegate?.violated(.heldTooMuch)
-            dropRequest()
-            setUnsent(0)
-            close()
+        case .head, .body, .answering, .streaming, .closing: drop(.heldTooMuch)
         }
+    }
+
+    override func appendUnread(to answers: inout [UnreadAnswer]) {
+        guard unsentAnswers.bytesCount > 0 else { return }
+        answers.append(UnreadAnswer(since: unsentAnswers.since, bytesCount: unsentAnswers.bytesCount, connection: self, stream: nil))
+    }
+
+    override func endUnread(_ stream: StreamID?) { if !hasLessUnsent() { drop(.unreadTooMuch) } }
+
+    /// Gives the socket what it takes, and counts the channel's queue. Returns whether it holds less than before.
+    private func hasLessUnsent() -> Bool {
+        let countedBytes = unsentAnswers.bytesCount
+        send()
+        context?.flush()
+        countUnsent()
+        return unsentAnswers.bytesCount < countedBytes
+    }
+
+    private func drop(_ violation: HTTPViolation) {
+        server.delegate?.violated(violation)
+        dropRequest()
+        setUnsent(0)
+        close()
     }
 
     // MARK: Answers
@@ -376,7 +373,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
                 outgoing.writeImmutableBuffer(response.body)
             } else {  // Large answers share their bytes with others, and are not copied.
                 send()
-                uncountedBytes += response.body.readableBytes
+                unsentAnswers.add(response.body.readableBytes)
                 context?.write(wrapOutboundOut(response.body), promise: nil)
             }
         }
@@ -400,6 +397,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     private func answered() {
         guard form.sequel == .nextRequest else { return closeAfterAnswers() }
+        // Counted at once, because many large answers may come in one turn.
+        if outgoing.readableBytes >= server.limits.unsentBytesTarget {
+            send()
+            countUnsent()
+        }
         phase = .head
         phaseBeganAt = .distantPast
         // The flush continues with the next request.
@@ -417,6 +419,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         dropRequest()
         let bytes = outgoing
         outgoing = ByteBuffer()
+        unsentAnswers.add(bytes.readableBytes)
         defer { countUnsent() }
         context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in
             if case .closing(_, let discardedBytes) = self.phase { self.phase = .closing(.sent, discardedBytes: discardedBytes) }
@@ -499,7 +502,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         needsFlush = false
         send()
         context?.flush()
-        if unsentBytes > 0 || uncountedBytes > Self.uncountedBytesMax {
+        if unsentAnswers.isCountDue {
             countUnsent()
             server.boundHeldBytes()
         }
@@ -514,7 +517,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         outgoing = ByteBuffer()
         let count = bytes.readableBytes
         guard case .streaming(var events) = phase else {
-            uncountedBytes += count
+            unsentAnswers.add(count)
             return context.write(wrapOutboundOut(bytes), promise: nil)
         }
         events.queuedBytes += count
@@ -526,7 +529,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func sweep(at now: NIODeadline) {
         let limits = server.limits
-        if unsentBytes > 0 { countUnsent() }
+        if unsentAnswers.isCountDue { countUnsent() }
         switch phase {
         case .streaming: return
         case .closing(.sent, _): if now - phaseBeganAt > Self.lingeringTime { close() }

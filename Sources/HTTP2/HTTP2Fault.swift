@@ -20,6 +20,8 @@ enum HTTP2Fault: UInt8 {
     case windowShut
     /// The connections of the loop hold too many bytes, and this one holds most.
     case heldTooMuch
+    /// The connections of the loop hold too many bytes of unread answers, and those of this one are the oldest.
+    case unreadTooMuch
 
     /// Makes the fault for an error of `nghttp2_session_mem_recv`.
     init(status: Int) {
@@ -35,7 +37,7 @@ enum HTTP2Fault: UInt8 {
         switch self {
         case .protocolError: UInt32(NGHTTP2_PROTOCOL_ERROR.rawValue)
         case .flowControl: UInt32(NGHTTP2_FLOW_CONTROL_ERROR.rawValue)
-        case .headerFlood, .resetFlood, .frameFlood, .windowShut, .heldTooMuch: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
+        case .headerFlood, .resetFlood, .frameFlood, .windowShut, .heldTooMuch, .unreadTooMuch: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
         case .headerTimeout: UInt32(NGHTTP2_NO_ERROR.rawValue)
         }
     }
@@ -50,6 +52,7 @@ enum HTTP2Fault: UInt8 {
         case .headerTimeout: .headerTimeout
         case .windowShut: .windowShut
         case .heldTooMuch: .heldTooMuch
+        case .unreadTooMuch: .unreadTooMuch
         }
     }
 }

@@ -24,6 +24,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ///
     /// A push only reads whether it is nil, which takes no access to the array's memory.
     private var held: [StreamID]?
+    /// Bytes that were given to the channel since its queue was counted last; at most 65,535.
+    private var uncountedBytes: UInt16 = 0
+    /// Bytes in the channel's queue at the last count. They do not count while an event stream is open.
+    private var unsentBytes: Int32 = 0
     /// Bytes that were read and wait for the connection's turn to decode: see ``HTTPLoop/mayDecode(at:)``.
     private var heldBack: ByteBuffer?
     /// The last time at which no answer waited, or part of one had just been sent.
@@ -78,6 +82,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private static let fewHeads = 8
     /// The size of the header lists of a read that are decoded even then: a hundred ordinary requests.
     private static let littleDecodedBytes = 64 << 10
+    /// Bytes after which the channel's queue is counted again, in a flush and once a second. Counting takes a microsecond.
+    private static let uncountedBytesMax = (inFlush: 16 << 10, atSweep: 4 << 10)
 
     /// Whether the loop has time to decode header lists of this connection. A trusted connection does not wait for others.
     private func mayDecode(at now: NIODeadline) -> Bool {
@@ -333,11 +339,59 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         held = nil
         fullSlots = []
         heldBack = nil
+        countUnsent()
     }
 
-    override var heldBytes: Int { session.sharedLimits === server.sharedLimits ? session.heldBytes : 0 }
+    override var heldBytes: Int { isCounted ? session.heldBytes + Int(unsentBytes) : 0 }
+
+    /// Whether the bytes of the connection count among those that the connections of the loop hold together.
+    private var isCounted: Bool { session.sharedLimits === server.sharedLimits }
 
     override func endForHeldBytes() { end(.heldTooMuch) }
+
+    override func appendUnread(to answers: inout [UnreadAnswer]) {
+        guard life != .closing, isCounted else { return }
+        for slot in session.streams.indices where session.streams[slot].number != 0 && session.streams[slot].isAnswerUnread {
+            answers.append(
+                UnreadAnswer(
+                    since: session.streams[slot].startedAt, bytesCount: session.streams[slot].keptBytes, connection: self,
+                    stream: session.id(of: slot)))
+        }
+        guard unsentBytes > 0 else { return }
+        answers.append(UnreadAnswer(since: progressAt, bytesCount: Int(unsentBytes), connection: self, stream: nil))
+    }
+
+    /// Resets the stream if the peer does not take it now. If the socket takes nothing, the connection ends.
+    override func endUnread(_ stream: StreamID?) {
+        guard let context, life != .closing else { return }
+        let countedBytes = unsentBytes
+        send(context)
+        session.takeEvents(handle)
+        countUnsent()
+        // The peer has read some since the last count.
+        if stream == nil, unsentBytes < countedBytes { return }
+        guard isWritable, let stream else {
+            end(.unreadTooMuch)
+            return context.close(promise: nil)
+        }
+        guard let slot = session.slot(of: stream) else { return }
+        server.delegate?.violated(.unreadTooMuch)
+        session.reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
+        // The memory of the stream is free when nghttp2 has closed it, which it does when it writes the reset.
+        send(context)
+        session.takeEvents(handle)
+        markDirty()
+    }
+
+    private func countUnsent() {
+        uncountedBytes = 0
+        var count: Int32 = 0
+        if isCounted, life != .closing, !session.hasEventStreams {
+            count = Int32(clamping: ((try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? nil) ?? 0)
+        }
+        server.sharedLimits.heldBytes += Int(count - unsentBytes)
+        unsentBytes = count
+    }
 
     // MARK: The application
 
@@ -467,9 +521,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             swap(&buffer, &server.scratch)
             buffer.clear(minimumCapacity: 1_024)
             hasMore = session.send(into: &buffer, bytesMax: server.limits.unsentBytesTarget)
-            if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
+            if buffer.readableBytes > 0 {
+                uncountedBytes = UInt16(clamping: Int(uncountedBytes) + buffer.readableBytes)
+                context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+            }
             swap(&buffer, &server.scratch)
         }
+        if unsentBytes > 0 || uncountedBytes > Self.uncountedBytesMax.inFlush { countUnsent() }
     }
 
     private func reportDrained() {
@@ -484,7 +542,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ///
     /// The heartbeat ends a silent connection with an event stream: its network may be dead, while a closed window is not proved.
     private func isStalled(at now: NIODeadline) -> Bool {
-        if session.waitingBytes == 0 || session.takeProgress() {
+        let countedBytes = unsentBytes
+        if unsentBytes > 0 || uncountedBytes > Self.uncountedBytesMax.atSweep { countUnsent() }
+        if session.takeProgress() || unsentBytes < countedBytes || (session.waitingBytes == 0 && unsentBytes == 0) {
             progressAt = now
             return false
         }

@@ -365,8 +365,8 @@ final class HTTP2Session {
     private func release(_ slot: Int) {
         buffer(-streams[slot].bufferedBytes)
         if !streams[slot].isEventStream {
-            wait(for: -streams[slot].queuedBytes)
-            hold(-Self.streamBytes)
+            waitingBytes -= streams[slot].queuedBytes
+            hold(-Self.streamBytes - streams[slot].keptBytes)
         }
         streams[slot].free()
         if slot >= Self.slotsWithMemoryMax { streams[slot].slim() }
@@ -564,8 +564,10 @@ extension HTTP2Session {
     /// Appends a DATA frame. Returns false when `bytesMax` is reached: nghttp2 would go on as long as there is data.
     func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) -> Bool {
         outgoing.writeBytes(header)
+        let keptBytes = streams[slot].keptBytes
         streams[slot].take(bytesCount, into: &outgoing)
-        wait(for: -bytesCount)
+        waitingBytes -= bytesCount
+        hold(streams[slot].keptBytes - keptBytes)
         hasProgress = true
         return outgoing.readableBytes < outgoingBytesMax
     }

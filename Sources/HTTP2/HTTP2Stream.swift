@@ -155,7 +155,7 @@ struct HTTP2Stream {
     var status: Int32 = 0
     /// The size of the head and the trailer.
     private(set) var headerListSize = HeaderListSize()
-    private var startedAt = NIODeadline.distantPast
+    private(set) var startedAt = NIODeadline.distantPast
     private var head = Head()
     private(set) var body: [UInt8] = []
 
@@ -308,6 +308,12 @@ struct HTTP2Stream {
 
     /// The bytes of the request that the slot holds.
     var bufferedBytes: Int { head.bytes.count + body.count }
+
+    /// The bytes of the queue, and of the part of an answer that was sent: an answer's memory is freed as a whole.
+    var keptBytes: Int { queuedBytes + answerSent }
+
+    /// The peer has not read all of an answer.
+    var isAnswerUnread: Bool { closure == .open && keptBytes > 0 && !isEventStream }
 
     /// Frees the slot of a closed stream.
     mutating func free() {

@@ -49,11 +49,13 @@ public struct HTTPLimits: Sendable, Equatable {
     public var waitingBytesMax = 1 << 20
     /// The most bytes that the connections of an event loop may hold together. Default 16 MiB.
     ///
-    /// - An ordinary HTTP/2 stream counts 512 bytes, its request until it begins, and its answer until it is sent.
-    /// - An event stream does not count.
-    /// - An HTTP/1.1 request counts until it begins. Its answer counts once 4 KiB of answers are unsent.
+    /// - An ordinary HTTP/2 stream counts 512 bytes, its request until it begins, and its answer until all of it is sent.
+    /// - An event stream does not count, and neither do unsent bytes of a connection that has one.
+    /// - An HTTP/1.1 request counts until it begins. Its answer counts once 4 KiB of answers are unsent, and until all of it is sent.
+    /// - Bytes that wait for the socket of an HTTP/2 connection count once 16 KiB were sent.
     ///
-    /// Beyond the limit the connection that holds most is ended, with 503 when it holds part of an HTTP/1.1 request.
+    /// Beyond the limit, unread answers are ended if they hold half of the bytes, the oldest first: see ``HTTPLoop/endUnreadAnswers()``.
+    /// Otherwise the connection that holds most is ended, with 503 when it holds part of an HTTP/1.1 request.
     public var heldBytesMax = 16 << 20
     /// The time for which answers may wait while no byte of them is sent. Then the connection is closed. Default 10 s.
     ///

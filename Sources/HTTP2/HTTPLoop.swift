@@ -72,8 +72,13 @@ public final class HTTPLoop {
     /// Removes a connection that is closed, or whose protocol is detected.
     func remove(_ detector: ProtocolDetector) { _ = undecided.remove(detector) }
 
-    /// Ends the connections that hold most, until all together are within ``HTTPLimits/heldBytesMax``.
+    /// The bytes of requests and answers that the connections hold together.
+    public var heldBytes: Int { sharedLimits.heldBytes }
+
+    /// Ends unread answers, or the connections that hold most, until all together are within ``HTTPLimits/heldBytesMax``.
     func boundHeldBytes() {
+        guard sharedLimits.heldBytes > limits.heldBytesMax else { return }
+        endUnreadAnswers()
         while sharedLimits.heldBytes > limits.heldBytesMax {
             let heldBytes = sharedLimits.heldBytes
             connections.max { $0.heldBytes < $1.heldBytes }?.endForHeldBytes()
@@ -88,7 +93,9 @@ public final class HTTPLoop {
         eventLoop.assumeIsolated().execute { self.flush() }
     }
 
-    /// Writes and flushes every connection with waiting bytes once.
+    /// Writes and flushes every connection with waiting bytes once, and bounds the bytes that are left.
+    ///
+    /// Do not call it while a connection hands over a request.
     public func flush() {
         while let connection = dirty.popLast() { connection.flush() }
         boundHeldBytes()

@@ -222,6 +222,14 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Ends the connection, because the connections of the loop hold too many bytes and this one holds most.
     func endForHeldBytes() {}
 
+    /// Appends the answers that the peer has not read and that hold memory.
+    func appendUnread(to answers: inout [UnreadAnswer]) {}
+
+    /// Ends an answer that the peer has not read, because the connections of the loop hold too many bytes of such answers.
+    ///
+    /// - Parameter stream: the stream of the answer; nil if the answer waits for the socket.
+    func endUnread(_ stream: StreamID?) {}
+
     /// Closes the connection at once.
     public func close() { channel.close(promise: nil) }
 

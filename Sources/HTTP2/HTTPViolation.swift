@@ -1,7 +1,7 @@
 /// A rule that a peer has broken. The raw value is the label of the metric.
 public enum HTTPViolation: String, Sendable, CaseIterable {
     case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
-    case headerFlood, windowShut, heldTooMuch
+    case headerFlood, windowShut, heldTooMuch, unreadTooMuch
     /// A new connection was left unread for a while, because its address repeats refused requests: see ``PacedAddresses``.
     case pacedAddress
 }

@@ -163,6 +163,7 @@ public final class RollcallNode: @unchecked Sendable {
     ) -> [GatewayLoop] {
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
+        limits.heldBytesMax = heldBytesMax(ofLoops: loops.count, upTo: limits.heldBytesMax)
         return loops.enumerated().map { index, loop in
             GatewayLoop(
                 index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
@@ -171,6 +172,11 @@ public final class RollcallNode: @unchecked Sendable {
                 shell: shell)
         }
     }
+
+    /// The share of an event loop in the bytes that all client connections may hold together: 64 MiB.
+    ///
+    /// A share is never below 4 MiB, because a single answer may have a third of that.
+    static func heldBytesMax(ofLoops loopsCount: Int, upTo loopMax: Int) -> Int { max(min(loopMax, (64 << 20) / loopsCount), 4 << 20) }
 
     /// The operations of operators. A drain asks the clients to leave over half of the available time.
     private static func adminAPI(

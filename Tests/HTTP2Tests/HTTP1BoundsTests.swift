@@ -223,11 +223,36 @@ import Testing
             let connections = server.http.connections
             return !server.seen.violations.isEmpty && connections.allSatisfy { !$0.channel.isWritable && $0.heldBytes > 32 << 10 }
         }
-        #expect(Set(server.seen.violations) == [.heldTooMuch])
+        #expect(Set(server.seen.violations) == [.unreadTooMuch])
         #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } <= limits.heldBytesMax)
         #expect(try await server.onLoop { $0.http.connectionsCount } > 0, "only as many connections end as necessary")
         for peer in peers { peer.channel.setOption(.autoRead, value: true).whenFailure { _ in } }
         try await server.until { $0.http.sharedLimits.heldBytes == 0 && $0.http.connectionsCount > 0 }
+        for peer in peers { peer.close() }
+        try await server.stop()
+    }
+
+    @Test("Of unread answers the oldest is ended first, and counts as a whole") func oldestUnreadAnswer() async throws {
+        let bytesCount = 4_000_000
+        var limits = HTTPLimits()
+        limits.heldBytesMax = 5 * bytesCount / 2
+        let server = try await HTTP1Server.start(limits) { request, connection in
+            [UInt8](repeating: 55, count: bytesCount).withUnsafeBufferPointer { body in
+                connection.respond(to: request.stream, status: 200, contentType: .octets, body: body)
+            }
+        }
+        var peers: [HTTP1Peer] = []
+        for number in 1...3 {
+            peers.append(try await .connect(to: server.port, sending: Self.request, isReading: false))
+            if number < 3 { try await server.until { $0.http.heldBytes > number * bytesCount } }
+        }
+        try await server.until { !$0.seen.violations.isEmpty }
+        #expect(server.seen.violations == [.unreadTooMuch])
+        #expect(try await server.onLoop { $0.http.heldBytes } > 2 * bytesCount)
+        for peer in peers { peer.channel.setOption(.autoRead, value: true).whenFailure { _ in } }
+        #expect(try await peers[0].textUntilClosed().utf8.count < bytesCount)
+        for peer in peers.dropFirst() { try await peer.text { text, _ in text.utf8.count > bytesCount } }
+        try await server.until { $0.http.heldBytes == 0 && $0.http.connectionsCount == 2 }
         for peer in peers { peer.close() }
         try await server.stop()
     }

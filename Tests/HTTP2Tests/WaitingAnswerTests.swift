@@ -146,6 +146,45 @@ import Testing
         try await server.stop()
     }
 
+    @Test("When the connections of a loop hold too many unread answers, the oldest is reset, and its connection goes on")
+    func oldestUnreadAnswerEnds() async throws {
+        var limits = HTTPLimits()
+        limits.heldBytesMax = 6 * Self.answerBytes
+        let server = try await RawServer.start(limits, answering: Self.answer)
+        var peers: [RawPeer] = []
+        for count in [2, 2, 2] as [UInt32] {
+            let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.preface + RawFrame.initialWindow(0).bytes)
+            peer.send(Self.requests(count) + [Self.ping])
+            try await peer.frames { frames, _ in frames.contains { $0.kind == .ping } }
+            peers.append(peer)
+        }
+        let frames = try await peers[0].frames { frames, _ in frames.contains { $0.kind == .reset } }
+        #expect(frames.filter { $0.kind == .reset }.map(\.error) == [11])
+        #expect(server.seen.violations == [.unreadTooMuch] && server.seen.connections == 3)
+        #expect(try await server.onLoop { $0.http.heldBytes } == 5 * (512 + Self.answerBytes))
+        for peer in peers { peer.send([.initialWindow(UInt32(Self.answerBytes))]) }
+        for (peer, count) in zip(peers, [1, 2, 2]) { try await peer.frames { frames, _ in frames.count { $0.isEnd } == count } }
+        try await server.until { $0.http.heldBytes == 0 }
+        try await server.stop()
+    }
+
+    @Test("A copied answer counts as a whole until all of it is sent, because its memory is freed as a whole")
+    func answerCountsAsAWhole() async throws {
+        let server = try await RawServer.start { request, connection in
+            [UInt8](repeating: 7, count: Self.answerBytes).withUnsafeBufferPointer { body in
+                connection.respond(to: request.stream, status: 200, contentType: .octets, body: body)
+            }
+        }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.preface + RawFrame.initialWindow(9_000).bytes)
+        peer.send(Self.requests(1))
+        try await peer.frames { frames, _ in frames.filter { $0.kind == .data }.reduce(0) { $0 + $1.payload.count } == 9_000 }
+        #expect(try await server.onLoop { $0.http.heldBytes } == 512 + Self.answerBytes)
+        peer.send([.initialWindow(UInt32(Self.answerBytes))])
+        try await peer.frames { frames, _ in frames.contains { $0.isEnd } }
+        try await server.until { $0.http.heldBytes == 0 }
+        try await server.stop()
+    }
+
     @Test("The bytes of a stream count until it ends in any way")
     func heldBytesAreGivenBack() async throws {
         let server = try await RawServer.start { request, connection in

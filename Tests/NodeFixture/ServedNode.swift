@@ -144,6 +144,21 @@ package final class ServedNode: @unchecked Sendable {
         guard done.status == 0 else { throw TestFailure(done.output) }
     }
 
+    /// Memory of the process that is in RAM, in bytes.
+    package var residentBytes: Int {
+        get throws {
+            let text = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+            guard let match = text.firstMatch(of: /VmRSS:\s*([0-9]+) kB/), let kibibytes = Int(match.1) else { return 0 }
+            return kibibytes << 10
+        }
+    }
+
+    /// The value of a metric, with its labels as the page has them. 0 if the page does not have it.
+    package func metric(_ name: String) async throws -> Int {
+        let line = try await metricsText().split(separator: "\n").first { $0.hasPrefix(name + " ") }
+        return line.flatMap { Double($0.dropFirst(name.count + 1)) }.map { Int($0) } ?? 0
+    }
+
     /// Processor time that it has used, in seconds.
     package var processorSeconds: Double {
         get throws {

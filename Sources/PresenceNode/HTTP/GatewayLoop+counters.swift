@@ -18,6 +18,8 @@ extension GatewayLoop {
         var sessions = 0
         var users = 0
         var verifiedTokensBytes = 0
+        /// Bytes that the connections hold together.
+        var heldBytes = 0
         var gateway = Gateway.Counters()
         /// From a change to the push of it.
         var pushSeconds = LatencyHistogram()

@@ -22,6 +22,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private var counters = Counters()
     private var nextSession: UInt64 = 0
     private var isDraining = false
+    /// A connection hands over a request. No connection may be ended meanwhile.
+    private var isReceiving = false
+    private var lines = RepeatedLines()
 
     init(
         index: Int, eventLoop: any EventLoop, limits: HTTPLimits, origins: AllowedOrigins, settings: GatewaySettings,
@@ -40,6 +43,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     // MARK: Requests
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        isReceiving = true
+        defer { isReceiving = false }
         if let status = request.refusedStatus {
             return respond(Problem(refused: status, request.refusedReason, by: http.limits), to: request.stream, on: connection)
         }
@@ -170,6 +175,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
         calls.reuse(json)
+        // One batch of the core may have answers of a gigabyte.
+        if !isReceiving, http.heldBytes > http.limits.heldBytesMax { http.flush() }
     }
 
     // MARK: Authentication
@@ -370,7 +377,13 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func connectionClosed(_ connection: HTTPServerConnection) { counters.connections -= 1 }
 
-    func violated(_ violation: HTTPViolation) { counters.violations[violation, default: 0] += 1 }
+    func violated(_ violation: HTTPViolation) {
+        counters.violations[violation, default: 0] += 1
+        guard violation == .unreadTooMuch, lines.isDue("", violation.rawValue, at: .now()) else { return }
+        shell.logger.warning(
+            "clients do not read their answers; the oldest unread ones are ended; this line is repeated at most once a minute",
+            metadata: ["loop": "\(index)", "heldBytes": "\(http.heldBytes)", "heldBytesMax": "\(http.limits.heldBytesMax)"])
+    }
 
     // MARK: Pushes
 
@@ -510,6 +523,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.rejections = calls.outcomes.rejections
         copy.gateway = gateway.counters
         copy.verifiedTokensBytes = callers.bytes
+        copy.heldBytes = http.heldBytes
         copy.sessions = gateway.sessionsCount
         copy.users = gateway.usersCount
         copy.pushSeconds = turns.seconds

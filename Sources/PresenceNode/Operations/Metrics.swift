@@ -79,6 +79,10 @@ struct MetricsSnapshot {
         metrics.gauge(
             "rollcall_connections_max", "Most connections that a port accepts at a time; follows from the process's limit of descriptors.",
             ports.map { (labels: [("port", $0.name)], value: Double($0.limits.connectionsMax)) })
+        metrics.gauge(
+            "rollcall_connections_held_bytes",
+            "Bytes of requests and unread answers of client connections; at most 16 MiB for each event loop, 64 MiB for up to 16 loops.",
+            Double(gateways.reduce(0) { $0 + $1.heldBytes }))
         let refused = ports.flatMap { port in
             let counts = port.limits.refusedCounts
             return ConnectionLimits.Refusal.allCases.map { reason in
