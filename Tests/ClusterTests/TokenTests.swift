@@ -198,6 +198,28 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("One or more blanks may stand between Bearer and the token, on both ports and over both versions of HTTP")
+    func blanks() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let (user, admin) = (token([:]), try signedToken(user: "operator", isAdmin: true))
+        for (node, version) in ["--http1.1", "--http2-prior-knowledge"].enumerated() {
+            let ports = fixture.nodes[node].ports
+            let urls = [(ports.client, "/v1/getUserStatus", user), (ports.ops, "/admin/v1/queryOnlineStatus", admin)]
+            for (port, path, token) in urls {
+                for (blanks, status) in [(" ", "200"), ("  ", "200"), ("     ", "200"), ("", "401"), ("\t", "401")] {
+                    let done = try await run(
+                        "curl",
+                        [
+                            "-sS", version, "-w", "\n%{http_code}", "-H", "Authorization: Bearer\(blanks)\(token)", "-d",
+                            #"{"userIDs":["ann"]}"#, "http://127.0.0.1:\(port)\(path)",
+                        ])
+                    #expect(done.status == 0 && done.output.hasSuffix("\n\(status)"), "\(version) \(path) '\(blanks)': \(done.output)")
+                }
+            }
+        }
+        try await fixture.stop()
+    }
+
     @Test("A session that is not open, or not the caller's, is not renewed") func unknownSession() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         var text = ""

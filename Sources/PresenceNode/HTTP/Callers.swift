@@ -36,10 +36,11 @@ struct Callers {
 
     private static let prefix = Array("bearer ".utf8)
 
-    /// The bytes behind the word `Bearer`; nil for another value of an `Authorization` field.
+    /// The bytes behind the word `Bearer` and one or more blanks (RFC 9110 §11.4); nil for another value of an `Authorization` field.
     private static func token(in header: some Collection<UInt8>) -> [UInt8]? {
         guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else { return nil }
-        return Array(header.dropFirst(prefix.count))
+        let token = header.dropFirst(prefix.count).drop { $0 == UInt8(ascii: " ") }
+        return token.isEmpty ? nil : Array(token)
     }
 
     /// The token in the value of an `Authorization` field.

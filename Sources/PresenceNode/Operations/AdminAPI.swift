@@ -70,17 +70,18 @@ final class AdminAPI {
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
                 allow: route.isExport ? "GET" : "POST")
         }
-        let header = String(decoding: request.authorization, as: UTF8.self)
-        guard header.lowercased().hasPrefix("bearer ") else {
-            let problem = Problem.notLoggedIn("no Authorization header; send \"Authorization: Bearer <JWT>\"")
-            return respond(problem, request.stream, connection, to: route.name)
+        let token: [UInt8]
+        do throws(Problem) {
+            token = try Callers.bearerToken(in: Array(request.authorization))
+        } catch {
+            return respond(error, request.stream, connection, to: route.name)
         }
         let pending = Pending(
             api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
             connection: connection)
         let (authenticator, eventLoop, wall) = (authenticator, connection.eventLoop, Clock.now().wall)
         Task {
-            let result = await authenticator.check(Array(header.utf8.dropFirst(7)), at: wall)
+            let result = await authenticator.check(token, at: wall)
             eventLoop.execute { pending.finish(result) }
         }
     }

@@ -29,7 +29,7 @@ import Testing
 
     @Test("A token is kept once, however the word Bearer is written, and all of them have a limit in bytes")
     mutating func tokensInBytes() throws {
-        let spellings = ["Bearer abc", "bearer abc", "BEARER abc"].map { Array($0.utf8) }
+        let spellings = ["Bearer abc", "bearer abc", "BEARER abc", "Bearer  abc"].map { Array($0.utf8) }
         _ = try callers.checked(spellings[0], .success(ann), VoidTokens())
         let bytes = callers.bytes
         for spelling in spellings {
@@ -76,9 +76,10 @@ import Testing
     }
 
     @Test(
-        "The token follows the word Bearer, in any case",
+        "The token follows the word Bearer, in any case, and one or more blanks",
         arguments: [
-            ("Bearer abc", "abc"), ("bEARER abc", "abc"), ("Bearer ", nil), ("Basic abc", nil), ("", nil),
+            ("Bearer abc", "abc"), ("bEARER abc", "abc"), ("Bearer  abc", "abc"), ("Bearer    abc", "abc"), ("Bearer ", nil),
+            ("Bearer   ", nil), ("Bearer\tabc", nil), ("Bearerabc", nil), ("Basic abc", nil), ("", nil),
         ])
     func bearerToken(header: String, token: String?) {
         let found = try? Callers.bearerToken(in: Array(header.utf8))
