@@ -134,7 +134,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("A user who requests tickets without end is refused with 7008, and another user is not") func ticketLimit() async throws {
+    @Test("A user who requests tickets without end is refused with 7008, and another user or app is not") func ticketLimit() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         var refused: (status: Int, json: JSON)?
         var takenCount = 0
@@ -146,6 +146,11 @@ import Testing
         #expect(refused?.status == 429 && refused?.json["code"]?.number == 7008, "\(String(describing: refused))")
         #expect((1...30).contains(refused?.json["retryAfter"]?.number ?? 0))
         for node in 0..<3 { #expect(try await fixture.call("streamTicket", "{}", as: "ben", node: node).status == 200) }
+        // The user of the same name in another app.
+        let other = try await fixture.call("streamTicket", "{}", app: "other")
+        let ticket = try #require(other.json["ticket"]?.text, "\(other.json)")
+        let stream = try await request(["-m", "5"], "/v1/events?ticket=\(ticket)", fixture, node: 1)
+        #expect(stream.status == 200 && stream.body.hasPrefix("event: onConnected"), "\(stream)")
         try await fixture.stop()
     }
 

@@ -41,8 +41,29 @@ import Testing
         #expect(tickets.redeem("more", of: user("ann"), at: at(30_000)) == nil)
     }
 
-    @Test("A node that keeps 65,536 tickets refuses the next with 50002 until the oldest expires") mutating func full() {
-        for number in 0..<StreamTickets.countMax { #expect(tickets.issue("t", to: user("\(number)"), at: at(0)) == .issued) }
+    /// Issues as many tickets as an app may have, to one user each. Returns whether all were issued.
+    private mutating func fill(_ app: String, at time: Instant) -> Bool {
+        (0..<StreamTickets.perAppMax).allSatisfy { tickets.issue("t", to: UserID(app: app, id: "\($0)"), at: time) == .issued }
+    }
+
+    @Test("An app with 65,536 tickets is refused the next with 50002 until the oldest expires, and other apps are not")
+    mutating func full() {
+        let isBusyFull = fill("busy", at: at(0))
+        #expect(isBusyFull)
+        #expect(tickets.issue("t", to: UserID(app: "busy", id: "ann"), at: at(29_999)) == .overloaded)
+        #expect(tickets.issue("t", to: UserID(app: "calm", id: "ann"), at: at(29_999)) == .issued)
+        #expect(tickets.redeem("t", of: UserID(app: "calm", id: "ann"), at: at(29_999)) == nil)
+        #expect(tickets.issue("t", to: UserID(app: "busy", id: "ann"), at: at(30_000)) == .issued)
+        let isCalmFull = fill("calm", at: at(60_000))
+        #expect(isCalmFull, "each expired ticket makes room in its app")
+    }
+
+    @Test("A node that keeps as many tickets as four apps may have refuses every app until the oldest expires")
+    mutating func fullOfApps() {
+        for app in 0..<4 {
+            let isFull = fill("app\(app)", at: at(Int64(app)))
+            #expect(isFull)
+        }
         #expect(tickets.issue("t", to: user("ann"), at: at(29_999)) == .overloaded)
         #expect(tickets.issue("t", to: user("ann"), at: at(30_000)) == .issued)
     }

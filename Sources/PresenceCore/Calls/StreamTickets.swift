@@ -13,8 +13,10 @@ struct StreamTickets {
     static let perUserMax = 16
     /// Most tickets that a user may request within ``lifetime``: those of 16 tabs that lose their streams six times.
     static let requestsMax = 100
-    /// Most tickets that this node issues within ``lifetime``: some 20 MB. Beyond them a new ticket is refused with 50002.
-    static let countMax = 65_536
+    /// Most tickets that this node issues to an app within ``lifetime``: some 20 MB. Beyond them a new ticket is refused with 50002.
+    static let perAppMax = 65_536
+    /// The same for all apps.
+    static let countMax = 4 * perAppMax
 
     private struct Ticket {
         /// Nil once the ticket is used or replaced. The request still counts until the deadline.
@@ -26,6 +28,8 @@ struct StreamTickets {
     private var tickets: [UserID: [Ticket]] = [:]
     /// The deadlines of all tickets, in the order of issue, which is their order too.
     private var issued: Deque<(user: UserID, deadline: Instant)> = []
+    /// The number of these tickets by app.
+    private var issuedByApp: [String: Int] = [:]
 
     /// The outcome of a request for a ticket.
     enum OnIssue: Equatable {
@@ -35,20 +39,22 @@ struct StreamTickets {
         case overloaded
     }
 
-    /// Keeps a new ticket, unless the user or this node has too many.
+    /// Keeps a new ticket, unless the user, the app or this node has too many.
     mutating func issue(_ text: String, to user: UserID, at now: Instant) -> OnIssue {
         expire(at: now)
         var held = tickets[user] ?? []
         if held.count >= Self.requestsMax, let oldest = held.first {
             return .rateLimited(seconds: UInt64((oldest.deadline - now).wholeMilliseconds + 999) / 1_000)
         }
-        guard issued.count < Self.countMax else { return .overloaded }
+        let app = String(user.app)
+        guard issued.count < Self.countMax, issuedByApp[app, default: 0] < Self.perAppMax else { return .overloaded }
         if held.count(where: { $0.text != nil }) >= Self.perUserMax, let oldest = held.firstIndex(where: { $0.text != nil }) {
             held[oldest].text = nil
         }
         let ticket = Ticket(text: text, deadline: now + Self.lifetime)
         tickets[user] = held + [ticket]
         issued.append((user, ticket.deadline))
+        issuedByApp[app, default: 0] += 1
         return .issued
     }
 
@@ -65,6 +71,9 @@ struct StreamTickets {
             issued.removeFirst()
             let left = tickets[oldest.user]?.dropFirst() ?? []
             tickets[oldest.user] = left.isEmpty ? nil : Array(left)
+            let app = String(oldest.user.app)
+            let leftOfApp = issuedByApp[app, default: 1] - 1
+            issuedByApp[app] = leftOfApp == 0 ? nil : leftOfApp
         }
     }
 }
