@@ -9,6 +9,7 @@ public final class RCCoreClient: Sendable {
 
     /// The client behind this one, for features that the document does not have.
     public let client: PresenceClient
+    private let types = FollowedTypes()
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/rongcloud``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -28,6 +29,8 @@ public final class RCCoreClient: Sendable {
 
     /// Connects as the user of the token.
     public func connect() async -> (status: RCErrorCode, userId: String?) {
+        // The first statuses arrive with the login.
+        await types.refresh(from: client)
         do { return (RC_SUCCESS, try await client.login().userID) } catch { return (RCErrorCode(error), nil) }
     }
 
@@ -41,7 +44,10 @@ public final class RCCoreClient: Sendable {
 
     /// Adds a delegate. Call it before ``connect()``.
     public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) {
-        client.addListener(Bridge(delegate, own: client.loginSession?.userID), for: delegate)
+        let bridge = Bridge(delegate, own: client.loginSession?.userID, types: types) { [types = self.types, weak client = self.client] in
+            if let client { Task { await types.refresh(from: client) } }
+        }
+        client.addListener(bridge, for: delegate)
     }
 
     /// Removes a delegate.
@@ -50,11 +56,18 @@ public final class RCCoreClient: Sendable {
     /// Subscribes to users.
     public func subscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
         let expiry = request.expiry == 0 ? nil : Duration.seconds(request.expiry)
+        // The statuses may arrive before the answer.
+        let earlier = types.set(request.subscribeType, of: request.userIds)
         do {
             let answer = try await client.subscribeUserStatus(
                 request.userIds, expiry: expiry, subscribeType: request.subscribeType.wire)
+            types.restore(earlier, of: answer.errorUserList.map(\.userID))
             return Self.result(answer.errorUserList)
-        } catch { return (RCErrorCode(error), request.userIds) }
+        } catch {
+            // A newer call of the same users has set their types.
+            if error.code != .superseded { types.restore(earlier, of: request.userIds) }
+            return (RCErrorCode(error), request.userIds)
+        }
     }
 
     /// Unsubscribes from users.
@@ -99,19 +112,29 @@ public final class RCCoreClient: Sendable {
     final class Bridge: PresenceListener {
         private let delegate: any RCSubscribeEventDelegate
         private let own: Mutex<UserKey?>
+        private let types: FollowedTypes
+        private let refreshTypes: @Sendable () -> Void
 
-        init(_ delegate: any RCSubscribeEventDelegate, own: String? = nil) {
+        /// - Parameter refreshTypes: begins to read the types again, because another device may have changed them.
+        init(
+            _ delegate: any RCSubscribeEventDelegate, own: String? = nil, types: FollowedTypes, refreshTypes: @escaping @Sendable () -> Void
+        ) {
             self.delegate = delegate
             self.own = Mutex(own.map { UserKey($0) })
+            self.types = types
+            self.refreshTypes = refreshTypes
         }
 
-        func onConnected(_ session: Session) { own.withLock { $0 = UserKey(session.userID) } }
+        func onConnected(_ session: Session) {
+            own.withLock { $0 = UserKey(session.userID) }
+            refreshTypes()
+        }
 
         /// Nobody subscribes to itself, so the own status is not an event.
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
             let own = own.withLock { $0 }
             let others = userStatusList.filter { UserKey($0.userID) != own }
-            if !others.isEmpty { delegate.onEventChange(others.map { RCSubscribeInfoEvent($0) }) }
+            if !others.isEmpty { delegate.onEventChange(others.map { RCSubscribeInfoEvent($0, types.type(of: $0.userID)) }) }
         }
 
         func onSubscriptionSyncCompleted(_ type: SubscribeType) {
@@ -120,6 +143,7 @@ public final class RCCoreClient: Sendable {
         }
 
         func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {
+            types.set(change)
             let made = change.subscriptions.map { RCSubscribeEvent($0, .subscribe) }
             let ended = change.unsubscriptions.map { RCSubscribeEvent($0, .unsubscribe) }
             delegate.onSubscriptionChangedOnOtherDevices(made + ended)

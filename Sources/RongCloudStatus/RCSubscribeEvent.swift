@@ -85,9 +85,9 @@ public struct RCSubscribeInfoEvent: Sendable, Equatable {
             since: subscription.subscribedAt, expiry: lasts)
     }
 
-    init(_ status: UserStatus) { self.init(status.userID, status) }
+    init(_ status: UserStatus, _ type: RCSubscribeType) { self.init(status.userID, status, type: type) }
 
-    private init(_ user: String, _ status: UserStatus?, type: RCSubscribeType = .onlineStatus, since: Int64 = 0, expiry: Int = 0) {
+    private init(_ user: String, _ status: UserStatus?, type: RCSubscribeType, since: Int64 = 0, expiry: Int = 0) {
         userId = user
         subscribeType = type
         subscribeTime = since

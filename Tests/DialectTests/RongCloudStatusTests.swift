@@ -7,12 +7,15 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RongCloudStatusTests {
     private final class Delegate: RCSubscribeEventDelegate {
         let events = Box<RCSubscribeInfoEvent>()
+        /// Events of any type, with the types of the users.
+        let typed = Box<(user: String, type: RCSubscribeType, text: String)>()
         let synced = Box<RCSubscribeType>()
         let deprecated = Box<Bool>()
         let changed = Box<RCSubscribeEvent>()
 
         func onEventChange(_ subscribeEvents: [RCSubscribeInfoEvent]) {
             events.add(subscribeEvents.filter { $0.subscribeType == .onlineStatus })
+            typed.add(subscribeEvents.map { ($0.userId, $0.subscribeType, $0.userStatus?.customStatus ?? "") })
         }
 
         func onSubscriptionSyncCompleted(_ type: RCSubscribeType) { synced.add([type]) }
@@ -133,6 +136,53 @@ import Testing
         #expect(Set(later.synced.all) == [.onlineStatus, .friendOnlineStatus])
         #expect(later.deprecated.all == [true], "the deprecated callback stands for the online status")
         for device in [phone, desk, tablet] { await device.client.close() }
+        try await fixture.stop()
+    }
+
+    @Test("R3 R11 A change of a friend who is followed with type 3 has that type, at login and after calls of any device")
+    func typesOfChanges() async throws {
+        let fixture = try await ServedCluster.serving("rongcloud")
+        #expect(try await fixture.call("addFriend", #"{"userID":"bob"}"#).json["resultCode"]?.number == 0)
+        let (phone, tablet) = (try RCCoreClient(fixture.configuration(of: "ann")), try RCCoreClient(fixture.configuration(of: "ann")))
+        let (onPhone, onTablet) = (Delegate(), Delegate())
+        phone.addSubscribeEventDelegate(onPhone)
+        tablet.addSubscribeEventDelegate(onTablet)
+        func say(_ text: String) async throws {
+            for user in ["bob", "carl"] {
+                #expect(try await fixture.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: user, node: 1).status == 200)
+            }
+        }
+        // Waits until a delegate is told a text of both users, each with the type of its subscription.
+        func told(_ delegate: Delegate, _ text: String, _ types: [String: RCSubscribeType]) async throws {
+            try await fixture.until("\(text) with \(types)") {
+                types.allSatisfy { user, type in delegate.typed.all.contains { $0 == (user, type, text) } }
+            }
+            #expect(delegate.typed.all.allSatisfy { $0.text != text || $0.type == types[$0.user] })
+        }
+
+        try await say("first")
+        #expect(await phone.connect().status == RC_SUCCESS)
+        let friend = RCSubscribeEventRequest(subscribeType: .friendOnlineStatus, userIds: ["bob"])
+        for request in [friend, RCSubscribeEventRequest(userIds: ["carl"])] {
+            #expect(await phone.subscribeEvent(request).status == RC_SUCCESS)
+        }
+        try await told(onPhone, "first", ["bob": .friendOnlineStatus, "carl": .onlineStatus])
+        #expect(await tablet.connect().status == RC_SUCCESS)
+        try await told(onTablet, "first", ["bob": .friendOnlineStatus, "carl": .onlineStatus])
+
+        // Carl is no friend. The refused call changes no type.
+        let refused = RCSubscribeEventRequest(subscribeType: .friendOnlineStatus, userIds: ["carl"])
+        #expect(await phone.subscribeEvent(refused).failedUserIds == ["carl"])
+        try await say("second")
+        for delegate in [onPhone, onTablet] { try await told(delegate, "second", ["bob": .friendOnlineStatus, "carl": .onlineStatus]) }
+
+        #expect(await phone.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"])).status == RC_SUCCESS)
+        try await fixture.until("the tablet knows the new type") {
+            onTablet.changed.all.contains { $0.userId == "bob" && $0.subscribeType == .onlineStatus }
+        }
+        try await say("third")
+        for delegate in [onPhone, onTablet] { try await told(delegate, "third", ["bob": .onlineStatus, "carl": .onlineStatus]) }
+        for device in [phone, tablet] { await device.client.close() }
         try await fixture.stop()
     }
 
