@@ -80,6 +80,28 @@ extension ConformanceTests {
             #expect(try await state(in: app) == after)
         }
 
+        @Test(
+            "A repeated call has the first answer although the app does not know its users any more",
+            arguments: [
+                ("addFriend", #"{"userID":"ben"}"#), ("addBlackList", #"{"userIDs":["ben","cid"]}"#), ("importFriends", friends),
+            ])
+        func unknownUsers(operation: String, body: String) async throws {
+            let app = try await App("rollcall")
+            let isAdmin = operation == "importFriends"
+            let send = { (key: String, node: Int) in
+                try await app.exchange(operation, body, key: key, as: isAdmin ? "backend" : "ann", isAdmin: isAdmin, node: node)
+            }
+            let first = try await send("key", 1)
+            #expect(first.status == 200 && first.text.contains(#""resultCode":0"#), "\(first.text)")
+            try await app.set(#"{"users.mustBeRegistered":true}"#)
+            // The back end's call needs to know the user for whom it is made.
+            #expect(try await app.admin("importUsers", #"{"userIDs":["ann"]}"#).status == 200)
+            for node in [2, 0] { #expect(try await send("key", node).body == first.body) }
+            let refused = try await send("new", 1)
+            #expect(refused.text.contains("30003") && !refused.text.contains(#""resultCode":0"#), "\(refused.text)")
+            #expect(try await send("new", 2).body == refused.body)
+        }
+
         @Test("The key of a call with another body or operation is refused, and another user's is another call") func otherCall()
             async throws
         {

@@ -70,6 +70,19 @@ import Testing
         #expect(cluster.processes[2].node.owner.liveRows(.friend, of: user(ann)).isEmpty)
     }
 
+    @Test("A repeated call has the first answer although the app does not know its user any more") mutating func unknownUser() {
+        #expect(call(add(ben), key("add"), by: ann, on: 2) == done(ben))
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"users.mustBeRegistered":true}}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(call(add(ben), key("add"), by: ann, on: 1) == done(ben))
+        let unknown = CallAnswer.chained([ChainOutcome(user: user(ben), code: .noSuchUser)])
+        for newKey in [nil, key("new"), key("new")] { #expect(call(add(ben), newKey, by: ann, on: 1) == unknown) }
+        cluster.kill(0)
+        cluster.advance(.seconds(5), step: .milliseconds(100))
+        #expect(call(add(ben), key("add"), by: ann, on: 2) == done(ben))
+        #expect(call(add(ben), key("new"), by: ann, on: 2) == unknown)
+    }
+
     @Test("A refusal that was the answer stays the answer") mutating func refusal() {
         let refused = CallAnswer.chained([ChainOutcome(user: user(ben), code: .noFriend)])
         #expect(call(delete(ben), key("k"), by: ann, on: 2) == refused)

@@ -24,6 +24,8 @@ extension PendingCalls.Pending {
     /// Each user whom the app does not know has 30003 in the answer, and the call goes on without that user. An `unsubscribeUserStatus`
     /// answers 70107, or is refused with `errors.shape` `wholeCall`. Otherwise it goes on with all users, because a subscription may be
     /// older than the setting.
+    ///
+    /// A call with a key goes on also without any user. The owner may have the answer of an earlier attempt, when the app knew the users.
     mutating func endCheck(_ policy: Policy) -> Check? {
         switch phase {
         case .checkingCaller:
@@ -35,7 +37,7 @@ extension PendingCalls.Pending {
                 return .refused(.refused(.noSuchUser(excluded)))
             }
             let rest = call.without(excluded)
-            if rest.checkedTargets.isEmpty { return .refused(call.answer(unknownOutcomes)) }
+            if rest.checkedTargets.isEmpty, key == nil { return .refused(call.answer(unknownOutcomes)) }
             call = rest
         case .running, .checkingRelations: return nil
         }
@@ -102,7 +104,7 @@ extension Call {
         if case .chain = self { .chained(outcomes) } else { .friendCalled(FriendCallResult(users: outcomes)) }
     }
 
-    /// The call without some of its users. A call that adds one of them becomes a block of nobody, which is not carried out.
+    /// The call without some of its users. A call that adds one of them becomes a block of nobody, which changes nothing.
     fileprivate func without(_ users: [UserID]) -> Call {
         guard !users.isEmpty else { return self }
         let isKnown = { (user: UserID) in !users.contains(user) }
