@@ -1,7 +1,7 @@
 """Frames of HTTP/2 and strings of HPACK, as bytes."""
 import struct
 
-HEADERS, RESET, SETTINGS, UPDATE = 1, 3, 4, 8
+DATA, HEADERS, RESET, SETTINGS, PING, UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
 END_STREAM, END_HEADERS = 1, 4
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -20,3 +20,21 @@ def text(value):
         length += bytes([rest % 128 | 128])
         rest //= 128
     return length + bytes([rest]) + value
+
+
+class Ends:
+    """Counts the streams that end in what a connection receives, and the answers with a status of 200."""
+
+    def __init__(self):
+        self.rest, self.count, self.good = b"", 0, 0
+
+    def take(self, data):
+        data, place = self.rest + data, 0
+        while len(data) - place >= 9:
+            size, kind, flags = int.from_bytes(data[place:place + 3], "big"), data[place + 3], data[place + 4]
+            if len(data) - place < 9 + size:
+                break
+            self.count += (kind in (DATA, HEADERS) and flags & END_STREAM) or kind == RESET
+            self.good += kind == HEADERS and size > 0 and data[place + 9] == 0x88  # Of HPACK's table; the node's encoder uses it.
+            place += 9 + size
+        self.rest = data[place:]

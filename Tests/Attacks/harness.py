@@ -15,20 +15,23 @@ attacks = {}
 
 
 class Attack:
-    def __init__(self, run, port, settings, cut_within, descriptors):
-        self.run, self.port, self.settings, self.cut_within, self.descriptors = run, port, settings, cut_within, descriptors
+    def __init__(self, run, port, settings, cut_within, descriptors, seconds):
+        self.run, self.port, self.settings, self.cut_within = run, port, settings, cut_within
+        self.descriptors, self.seconds = descriptors, seconds
 
 
-def attack(ports=("client",), settings=None, cut_within=None, descriptors=None):
+def attack(ports=("client",), settings=None, cut_within=None, descriptors=None, seconds=0):
     """Registers an attack, once for each of `ports`, on a node with the environment `settings`. The name is the function's, with the port
     unless it is the clients' alone. `cut_within`: seconds after which the node must have closed each connection that the attack opened with
     `target.connect`; without it the cost of the attack has to be bounded, and the connections may live. `descriptors`: as many as the node may
-    have, all in all."""
+    have, all in all. `seconds`: how long the attack lasts at least.
+
+    An attack that finds that others were harmed ends with `SystemExit` and the reason."""
 
     def register(run):
         for port in ports:
             name = run.__name__.replace("_", "-") + ("" if tuple(ports) == ("client",) else f"@{port}")
-            attacks[name] = Attack(run, port, settings or {}, cut_within, descriptors)
+            attacks[name] = Attack(run, port, settings or {}, cut_within, descriptors, seconds)
         return run
 
     return register
@@ -55,18 +58,39 @@ class Target:
     def token(self, user="mallory", **claims):
         return chaos.token(user, **claims)
 
-    def call(self, operation, body, token, port, prefix="v1"):
-        """The status of one call."""
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    def call(self, operation, body, token, port=None, prefix="v1"):
+        """The status of one call, at the clients' port unless `port` is another one."""
+        return self.ask(operation, body, token, port, prefix)[0]
+
+    def ask(self, operation, body, token, port=None, prefix="v1", method="POST"):
+        """The status of one call and the bytes of its answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.client, timeout=10)
         try:
-            connection.request("POST", f"/{prefix}/{operation}", json.dumps(body), {"Authorization": f"Bearer {token}"})
-            return connection.getresponse().status
+            connection.request(method, f"/{prefix}/{operation}", json.dumps(body) if method == "POST" else None,
+                               {"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
         finally:
             connection.close()
 
-    def connect(self, port=None, receive_bytes=None):
-        """A connection to the attacked port that says how long the node lets it live. `receive_bytes`: the size of its receive buffer."""
-        return Connection(self, port or self.port, receive_bytes)
+    def operate(self, operation, body, app):
+        """One call of an app's operator, which must succeed."""
+        status, answer = self.ask(operation, body, self.token("operator", app=app, admin=True), self.ops, "admin/v1")
+        if status != 200:
+            raise SystemExit(f"{operation} of app {app} was answered {status} {answer[:200]}")
+
+    def connect(self, port=None, receive_bytes=None, address=None):
+        """A connection to the attacked port that says how long the node lets it live. `receive_bytes`: the size of its receive buffer.
+        `address`: another of this machine's addresses than the honest client's."""
+        return Connection(self, port or self.port, receive_bytes, address)
+
+    def pause(self, seconds):
+        """Waits, and no longer than the attack lasts."""
+        select.select([], [], [], min(seconds, self.seconds_left))
+
+    def last_at_least(self, seconds):
+        """The attack goes on for `seconds` from now, if it would end before."""
+        self.end = max(self.end, time.monotonic() + seconds)
 
     def note(self, **counts):
         """Figures for the report."""
@@ -80,7 +104,7 @@ class Target:
 class Connection:
     """A connection of an attacker. Its methods return False, or b"", when the node has closed it, and do not raise."""
 
-    def __init__(self, target, port, receive_bytes):
+    def __init__(self, target, port, receive_bytes, address=None):
         self.target = target
         self.socket = socket.socket()
         if receive_bytes:
@@ -88,6 +112,8 @@ class Connection:
         self.opened_at, self.is_open = time.monotonic(), True
         target.opened += 1
         try:
+            if address:
+                self.socket.bind((address, 0))
             self.socket.settimeout(5)
             self.socket.connect(("127.0.0.1", port))
             self.socket.setblocking(False)
@@ -392,6 +418,7 @@ def measure_quiet(node, seconds):
 
 def measure(node, attack, seconds, slack):
     """Figures of one run, and the reasons why they are wrong: those that noise explains, and those that it does not."""
+    seconds = max(seconds, attack.seconds)
     baseline = measure_quiet(node, max(seconds / 2, 1.5))
     for _ in range(2):
         if baseline["p99"] > 2 * slack and not baseline["failures"]:  # Somebody else uses the core; a high bound proves little.
@@ -402,16 +429,19 @@ def measure(node, attack, seconds, slack):
 
     def strike():
         target = Target(node, attack, seconds)
-        attack.run(target)
-        return target.report()
+        try:
+            attack.run(target)
+        except SystemExit as reason:
+            return target.report(), str(reason)
+        return target.report(), None
 
     honest = Child(lambda: Honest(node.client, seconds).run(), goes_first=True)
     attacker = Child(strike)
-    struck = attacker.result(seconds + 60)
+    struck, harm = attacker.result(seconds + 60)
     growth, cpu, kept = memory.growth(), processor_seconds(node.process.pid) - cpu, memory.kept(BACK_SECONDS)
     client = honest.result()
 
-    wrong, slow = [], []
+    wrong, slow = [harm] if harm else [], []
     if growth > GROWTH_MAX:
         wrong.append(f"grew by {growth >> 20} MB, at most {GROWTH_MAX >> 20} MB are right")
     if kept > KEPT_MAX:

@@ -1,9 +1,8 @@
 """Attacks over HTTP/2."""
 import select, struct
-from frames import END_HEADERS, END_STREAM, HEADERS, PREFACE, RESET, SETTINGS, UPDATE, frame, text
+from frames import CONTINUATION, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RESET, SETTINGS, UPDATE, frame, text
 from harness import attack
 
-PING, CONTINUATION = 6, 9
 PATHS = {"client": "/openapi.json", "cluster": "/x", "ops": "/metrics"}
 
 
