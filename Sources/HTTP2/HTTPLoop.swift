@@ -19,6 +19,8 @@ public final class HTTPLoop {
     private(set) var undecided = UnorderedList<ProtocolDetector>()
     var pacedAddresses = PacedAddresses()
     private var isSweeping = false
+    /// The detectors and connections below these indices have not had their turn in the present sweep.
+    private var unswept = (detectors: 0, connections: 0)
     /// Each answer ends its connection when nothing else is open there.
     private(set) var isLeaving = false
     /// Connections that wait for the peer to read their last GOAWAY.
@@ -165,27 +167,66 @@ public final class HTTPLoop {
         }
     }
 
+    /// The most connections that one turn of a sweep visits.
+    private static let visitsMax = 256
+    /// The time of such a turn, which is shorter if many connections end in it, and the pause behind it, in which the others are served.
+    private static let (sweepTurn, sweepPause) = (TimeAmount.microseconds(500), TimeAmount.milliseconds(1))
+
     /// Sweeps all connections once a second, while there are any.
     private func scheduleSweep() {
         guard !isSweeping, !connections.isEmpty || !undecided.elements.isEmpty else { return }
         isSweeping = true
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
-            self.isSweeping = false
             self.date.refresh(at: .now())
-            self.sweep(at: .now())
-            self.scheduleSweep()
+            self.beginSweep(at: .now())
+            self.continueSweep()
         }
+    }
+
+    /// Sweeps in turns. To close a connection takes some 30 µs, and thousands that were opened together are late together.
+    private func continueSweep() {
+        let now = NIODeadline.now()
+        guard sweepSome(at: now, visitsMax: Self.visitsMax, until: now + Self.sweepTurn) else {
+            isSweeping = false
+            return scheduleSweep()
+        }
+        eventLoop.assumeIsolated().scheduleTask(in: Self.sweepPause) { self.continueSweep() }
     }
 
     /// Ends connections and streams whose time is over.
     func sweep(at now: NIODeadline) {
-        for detector in undecided.elements { detector.sweep(at: now) }
+        beginSweep(at: now)
+        while sweepSome(at: now, visitsMax: .max, until: .distantFuture) {}
+    }
+
+    /// Begins a sweep, which ``sweepSome(at:visitsMax:until:)`` carries out.
+    func beginSweep(at now: NIODeadline) {
+        unswept = (undecided.elements.count, connections.count)
         pacedAddresses.sweep(at: now)
-        for connection in connections {
-            connection.sweep(at: now)
-            connection.readMuchAgain(at: now)
+    }
+
+    /// Visits the next connections of a sweep, from the last one down. Returns whether more are left.
+    ///
+    /// A removed element is replaced by the last one, which has had its turn, so that none is left out.
+    func sweepSome(at now: NIODeadline, visitsMax: Int, until end: NIODeadline) -> Bool {
+        var visitsCount = 0
+        while visitsCount < visitsMax, visitsCount % 8 != 7 || .now() < end {
+            visitsCount += 1
+            unswept = (min(unswept.detectors, undecided.elements.count), min(unswept.connections, connections.count))
+            if unswept.detectors > 0 {
+                unswept.detectors -= 1
+                undecided.elements[unswept.detectors].sweep(at: now)
+            } else if unswept.connections > 0 {
+                unswept.connections -= 1
+                let connection = connections[unswept.connections]
+                connection.sweep(at: now)
+                connection.readMuchAgain(at: now)
+            } else {
+                boundHeldBytes()
+                return false
+            }
         }
-        boundHeldBytes()
+        return true
     }
 
     /// Ends every connection once nothing is open there, also connections that are accepted later. See ``HTTPServerConnection/leave()``.
