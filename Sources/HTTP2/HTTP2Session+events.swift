@@ -92,6 +92,7 @@ extension HTTP2Session {
                 )
             }
             guard name == NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue, value <= Self.windowMax else { continue }
+            guard countNewWindow() else { return false }
             changed = value
             var passed = value
             for slot in streams.indices where streams[slot].number != 0 && !streams[slot].isClosed {

@@ -180,6 +180,13 @@ final class HTTP2Session {
     /// Counts a header block of a refused stream: see ``PeerResets/countUseless(headBytes:)``.
     func countUseless(headBytes: Int) { resets.countUseless(headBytes: headBytes) }
 
+    /// Counts a new initial window: see ``PeerResets/countNewWindow(openCount:)``. Returns false when the connection cannot go on.
+    func countNewWindow() -> Bool {
+        resets.countNewWindow(openCount: openCount)
+        if resets.count > limits.resetsMax { fault = .resetFlood }
+        return fault == nil
+    }
+
     /// Resumes the answers that wait for the connection's window.
     func resumeStarved() {
         for slot in starved { resume(slot) }

@@ -21,6 +21,9 @@ struct PeerResets {
     /// nghttp2 decodes such a block although it brings no request.
     mutating func countUseless(headBytes: Int) { count += 1 + headBytes >> 7 }
 
+    /// Counts a new initial window as resets, one for each eight open streams, because it changes the window of each stream.
+    mutating func countNewWindow(openCount: Int) { count += openCount >> 3 }
+
     /// Returns the resets since the last call.
     mutating func take() -> Int {
         defer { count = 0 }

@@ -32,6 +32,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("A peer that changes the window of many waiting answers again and again is cut off, and one that does so a few times is not")
+    func initialWindowFlood() async throws {
+        let server = try await RawServer.start(answering: Self.answer)
+        let requests = RawFrame.preface + RawFrame.initialWindow(0).bytes + Self.requests(80).flatMap(\.bytes)
+        let patient = try await RawPeer.connect(to: server.port, sending: requests)
+        patient.send((1...20).map { .initialWindow($0 % 2) } + [Self.ping])
+        try await patient.frames { frames, _ in frames.contains { $0.kind == .ping } }
+        #expect(server.seen.violations == [])
+        // Each change counts as ten resets.
+        let peer = try await RawPeer.connect(to: server.port, sending: requests)
+        peer.send((1...201).map { .initialWindow($0 % 2) })
+        try await peer.framesUntilClosed()
+        #expect(server.seen.violations == [.resetFlood])
+        try await server.stop()
+    }
+
     @Test("A waiting request that its peer resets is not begun")
     func waitingRequestIsReset() async throws {
         var limits = HTTPLimits()
