@@ -140,7 +140,13 @@ extension HTTP2Session {
         return true
     }
 
+    /// The size of a header list that takes as long as a WINDOW_UPDATE for nghttp2 with the DATA frame that it allows: some two microseconds.
+    ///
+    /// Such frames and header lists have one share of the loop's time, because a peer can let thousands of answers drip byte by byte.
+    static var updateBytes: Int { 3 << 10 }
+
     private func pass(_ update: IncomingFrames.Update) -> Bool {
+        sharedLimits.decodedBytes += Self.updateBytes
         let words = [UInt32(4 << 8 | 8).bigEndian, UInt32(update.number).bigEndian, UInt32(update.increment).bigEndian]
         var frame: [UInt8] = []
         for (index, word) in words.enumerated() {

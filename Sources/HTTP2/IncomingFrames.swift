@@ -49,6 +49,8 @@ struct IncomingFrames {
     private static let settingsBytesMax = 32 * 6
     private static let (data, headers, settings, windowUpdate, continuation): (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 1, 4, 8, 9)
     private static let (acknowledgement, endHeaders): (UInt8, UInt8) = (1, 4)
+    /// WINDOW_UPDATE and SETTINGS frames that take as long as a HEADERS frame.
+    static let updatesPerHead = 8
     /// The most gaps between stream IDs that are remembered. Streams in older gaps count as closed.
     private static let gapsMax = 16
 
@@ -78,11 +80,12 @@ struct IncomingFrames {
     /// Calls `body` with each part of `bytes` until it returns false. Returns the number of bytes taken.
     ///
     /// - Parameter limits: a header block of more than four times ``HTTPLimits/headerBytesMax`` is reported, and ends the call.
-    /// - Parameter headsMax: the call ends before one more HEADERS frame. A frame of an earlier call does not count.
+    /// - Parameter headsMax: the call ends before one more HEADERS frame. ``updatesPerHead`` frames that are taken out count as one. A frame of
+    ///   an earlier call does not count.
     mutating func split(_ bytes: UnsafeRawBufferPointer, headsMax: Int, limits: HTTPLimits, _ body: (Part) -> Bool) -> Int {
         guard var next = completePartial(bytes, limits, body) else { return bytes.count }
         var start = next
-        var headsCount = 0
+        var (headsCount, updatesCount) = (0, 0)
         while next < bytes.count {
             if skip > 0 {
                 let count = min(Int(skip), bytes.count - next)
@@ -103,13 +106,15 @@ struct IncomingFrames {
                 break
             }
             if let part = wholePart(frame) {
+                if headsCount + updatesCount / Self.updatesPerHead >= headsMax { break }
+                updatesCount += 1
                 guard Self.pass(bytes[start..<next], body), body(part) else { return bytes.count }
                 next += neededBytes(frame)
                 start = next
                 continue
             }
             if frame[3] == Self.headers, block.isNone {
-                if headsCount == headsMax { break }
+                if headsCount + updatesCount / Self.updatesPerHead >= headsMax { break }
                 headsCount += 1
             }
             // The session must process the bytes before an old head first: they may open or close its stream.

@@ -47,6 +47,31 @@ import Testing
         #expect(take(bytes[first.count...]) == bytes.count - first.count && requestsCount == 5)
     }
 
+    @Test("A session takes bytes up to a number of window updates, which count as decoding")
+    func updatesMax() {
+        let limits = SharedLimits(HTTPLimits())
+        let session = HTTP2Session(.server, limits: limits, chunk: FrameChunk())
+        let update = RawFrame.update(0, by: 1).bytes
+        let bytes = RawFrame.hello + (0..<40).flatMap { _ in update }
+        let takenBytes = bytes.withUnsafeBytes { session.receive($0, headsMax: 2, at: .distantPast) }
+        // The SETTINGS frame of the hello is one of them.
+        let updatesCount = 2 * IncomingFrames.updatesPerHead - 1
+        #expect(takenBytes == RawFrame.hello.count + updatesCount * update.count)
+        #expect(limits.decodedBytes == updatesCount * HTTP2Session.updateBytes)
+    }
+
+    @Test("On a busy loop window updates wait for the connection's turn, and a few do not")
+    func updatesAreHeldBack() async throws {
+        let server = try await Self.startBusy()
+        let peer = try await Self.connect(to: server)
+        peer.send((0..<10).map { _ in RawFrame.update(0, by: 1) } + [Self.ping])
+        try await peer.frames { frames, _ in frames.contains { $0.kind == .ping } }
+        peer.send((0..<1_000).map { _ in RawFrame.update(0, by: 1) } + [Self.ping])
+        try await server.until { $0.http.connections.first?.isReadingPaused ?? false }
+        #expect(peer.frames.count { $0.kind == .ping } == 1)
+        try await server.stop()
+    }
+
     @Test("On a busy loop large header lists wait for the connection's turn, and are answered in order")
     func largeHeaderListsAreHeldBack() async throws {
         let server = try await Self.startBusy()
