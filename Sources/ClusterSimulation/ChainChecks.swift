@@ -44,7 +44,7 @@ enum ChainChecks {
     /// - Parameter isAlone: whether the node was the only one, so that others do not know the change until they have met it.
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
-        case (.chain(let chainCall), .chained(let outcomes)):
+        case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
             for outcome in outcomes { cluster.counts.chain.note(outcome.code) }
             forgetShown(chainCall, by: call.user, &cluster)
             let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)

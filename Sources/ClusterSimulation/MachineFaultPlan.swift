@@ -101,10 +101,14 @@ enum MachineFaultPlan {
         return steps + changes(options, from: at, &random)
     }
 
-    /// A node is cut off while users hide. Its clients ask for them all the time.
+    /// A node is cut off or stopped while users hide. Its clients ask for them all the time.
     private static func cutOff(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let (at, duration) = (random.number(in: 3_000...4_000), random.number(in: 26_000...34_000))
-        var steps = faultyNodes(options, &random).map { Step(at: at, action: .isolate(node: $0, duration: duration)) }
+        let faulty = faultyNodes(options, &random)
+        var steps = faulty.map { node in
+            let isolation = Step.Action.isolate(node: node, duration: duration)
+            return Step(at: at, action: options.hasStoppedNode ? .pause(node: node, milliseconds: duration) : isolation)
+        }
         for user in 0..<options.stagedUsersCount {
             let hide = Step.Action.setVisibility(user: user, mode: .nobody, listed: [], blocked: [], isInvisible: false)
             steps.append(Step(at: at + random.number(in: 0...10_000), action: hide))
@@ -118,7 +122,11 @@ enum MachineFaultPlan {
         }
         for moment in stride(from: at, to: at + duration, by: 250) {
             let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
-            steps.append(Step(at: moment, action: .query(user: random.number(in: 0...options.usersCount - 1), targets: targets)))
+            let viewer = random.number(in: 0...options.usersCount - 1)
+            steps.append(Step(at: moment, action: .query(user: viewer, targets: targets)))
+            for node in faulty where options.hasStoppedNode {
+                steps.append(Step(at: moment, action: .request(node: node, user: viewer, targets: targets)))
+            }
         }
         return steps
     }

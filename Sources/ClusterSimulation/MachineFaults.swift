@@ -98,6 +98,23 @@ enum MachineFaults {
         }
     }
 
+    /// Takes the events that waited for a paused node, in the order in which it handles them.
+    ///
+    /// In histories that stop a node, it reads its sockets before its timers run.
+    static func takeDeferred(of node: SimulatedNode, _ options: SimulationOptions) -> [SimulationEvent.What] {
+        let deferred = node.deferred
+        node.deferred = []
+        guard options.hasStoppedNode else { return deferred }
+        let isTimer = { (what: SimulationEvent.What) in if case .tick = what { true } else { false } }
+        return deferred.filter { !isTimer($0) } + deferred.filter(isTimer)
+    }
+
+    /// Handles a query that has arrived at a node, by any of its users.
+    static func request(_ targets: [Int], by user: Int, at node: Int, _ cluster: inout SimulatedCluster) {
+        guard cluster.nodes[node].isUp else { return }
+        cluster.call(.getUserStatus(targets.map(cluster.userID)), by: user, at: node)
+    }
+
     /// Makes a replica lose facts of users, though nothing else fails. The owners of the users have them.
     static func lose(_ facts: LostFacts, of users: [Int], on node: Int, _ cluster: SimulatedCluster) {
         guard cluster.nodes[node].isUp else { return }

@@ -20,6 +20,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case subscribe(user: Int, targets: [Int], seconds: Int64?, sync: Bool)
         case unsubscribe(user: Int, targets: [Int]?)
         case query(user: Int, targets: [Int])
+        /// A query in a socket of a node that may be paused, which then reads it when it resumes.
+        case request(node: Int, user: Int, targets: [Int])
         case list(user: Int)
         case logoutEverywhere(user: Int)
         case setVisibility(user: Int, mode: Visibility.Mode, listed: [Int], blocked: [Int], isInvisible: Bool)
@@ -57,6 +59,9 @@ public struct Step: Sendable, CustomStringConvertible {
         case ownList(OwnListAction)
         /// An attempt of a call with a key, or the end of the owner that performs it.
         case repeated(RepeatAction)
+
+        /// The node in whose socket a request waits while the node is paused; nil for other steps.
+        var requestedNode: Int? { if case .request(let node, _, _) = self { node } else { nil } }
     }
 
     /// The time of the step, in virtual milliseconds after the start.

@@ -65,9 +65,8 @@ extension SimulatedCluster {
             .acknowledge(let link, _):
             links[link].from
         case .missed(let client, _): clients[client].stream?.node
-        case .step, .connect, .start, .resume, .emptyDisk, .correctClock, .checkFault, .twin, .connectClient, .read, .streamEnded,
-            .expectEvent, .expectKick, .expectEnd:
-            nil
+        case .step(let index): plan.steps[index].action.requestedNode
+        default: nil
         }
     }
 
@@ -80,9 +79,7 @@ extension SimulatedCluster {
 
     private mutating func resume(_ node: Int) {
         guard nodes[node].isUp, time >= nodes[node].pausedUntil else { return }
-        let deferred = nodes[node].deferred
-        nodes[node].deferred = []
-        for what in deferred where violation == nil { handle(what) }
+        for what in MachineFaults.takeDeferred(of: nodes[node], options) where violation == nil { handle(what) }
     }
 
     // MARK: Life

@@ -22,6 +22,7 @@ extension SimulatedCluster {
             call(.subscribeUserStatus(targets.map(userID), seconds: seconds, sync: sync, subscribeType: 1), by: user)
         case .unsubscribe(let user, let targets): call(.unsubscribeUserStatus(targets?.map(userID)), by: user)
         case .query(let user, let targets): call(.getUserStatus(targets.map(userID)), by: user)
+        case .request(let node, let user, let targets): MachineFaults.request(targets, by: user, at: node, &self)
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
@@ -230,7 +231,8 @@ extension SimulatedCluster {
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
         case (.renew(let session, let expiresAt), .done): SessionChecks.renewed(session, until: expiresAt, &self)
-        case (.chain, .chained), (.getFriendList, .listed): ChainChecks.answered(answer, to: call, isAlone: isAlone, &self)
+        case (.chain, .chained), (.chain, .blocked), (.getFriendList, .listed):
+            ChainChecks.answered(answer, to: call, isAlone: isAlone, &self)
         case (.logout(let session), .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
             if session == nil { noteReachEnded(call.user) }

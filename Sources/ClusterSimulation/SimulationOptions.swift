@@ -67,7 +67,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case clockJump
         /// One disk is full, or two are, while users hide, are kicked and change the policy.
         case fullDisk
-        /// A node is cut off for half a minute, while users hide from its clients.
+        /// A node is cut off or stopped for half a minute, while users hide from its clients.
         case cutOff
         /// Clocks are wrong for many seconds: of one node, of two, or of all alike.
         case wrongClocks
@@ -152,7 +152,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     private mutating func stageMachineFault(_ random: inout SplitMix64) {
         switch kind {
         case .clockJump, .fullDisk: (activeMilliseconds, stepsCount, faults) = (20_000, random.number(in: 20...80), [])
-        case .cutOff: (activeMilliseconds, stepsCount, faults) = (42_000, 0, [.partitions])
+        case .cutOff:
+            var pauses = SplitMix64(seed: seed).split(391)
+            (activeMilliseconds, stepsCount, faults) = (42_000, 0, [pauses.isOnce(in: 3) ? .pauses : .partitions])
         // A common jump is followed, so the nodes have another time than the clients.
         case .wrongClocks: (activeMilliseconds, stepsCount, faults) = (45_000, 30, random.isOnce(in: 3) ? [.clocks] : [])
         // A member that is cut off is on its own side of a split.
@@ -248,7 +250,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     var twinned: Int? { kind == .twin ? Int(seed % UInt64(nodesCount)) : nil }
     /// Whether the clocks of all nodes jump alike, and stay so.
     var hasCommonJump: Bool { kind == .wrongClocks && faults.contains(.clocks) }
-    /// Whether one node is cut off, and nothing else fails.
+    /// Whether a node is stopped for longer than a node that is cut off may show what it knew, and nothing else fails.
+    var hasStoppedNode: Bool { kind == .cutOff && faults.contains(.pauses) }
+    /// Whether one node is cut off or stopped, and nothing else fails.
     var hasCutOffNode: Bool { kind == .cutOff || (kind == .twin && faults.contains(.partitions)) }
     /// The machines: one for each node, and one for the second process with a node ID.
     var hostsCount: Int { kind == .twin ? nodesCount + 1 : nodesCount }

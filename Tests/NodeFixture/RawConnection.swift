@@ -27,8 +27,10 @@ package final class RawConnection {
     }
 
     /// Waits for a text, on a thread of its own: the pool that tests run on has a thread a core. Fails after half a minute of silence.
-    package func receive(until text: String) async throws {
-        try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+    ///
+    /// - Returns: all that has arrived, up to the text and beyond.
+    @discardableResult package func receive(until text: String) async throws -> String {
+        try await withCheckedThrowingContinuation { (done: CheckedContinuation<String, any Error>) in
             Thread.detachNewThread { [descriptor] in
                 var silence = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 var received: [UInt8] = []
@@ -38,7 +40,7 @@ package final class RawConnection {
                     guard count > 0 else { return done.resume(throwing: TestFailure("never received: \(text)")) }
                     received += bytes.prefix(count)
                 }
-                done.resume()
+                done.resume(returning: String(decoding: received, as: UTF8.self))
             }
         }
     }

@@ -27,7 +27,7 @@ import Testing
     private mutating func decide(_ call: ChainCall, by name: String) -> [UInt32]? {
         cluster.call(.chain(call), by: name, on: 2)
         cluster.advance(.milliseconds(100))
-        guard case .chained(let outcomes) = cluster.lastAnswer(on: 2) else { return nil }
+        guard let outcomes = cluster.lastAnswer(on: 2)?.outcomes else { return nil }
         return outcomes.map(\.code.rawValue)
     }
 
@@ -49,6 +49,23 @@ import Testing
     private mutating func query() -> StatusType? {
         guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(ann)]), by: ben, on: 2) else { return nil }
         return records.first??.statusType
+    }
+
+    @Test("The answer of a block names the time until which a dead member may show the blocker, and that of an unblock does not")
+    mutating func mayBeSeenUntil() {
+        let dead = cluster.processes[2].node.cluster.own
+        for other in 0..<2 { cluster.losing += [(2, other), (other, 2)] }
+        for index in 0..<2 {
+            cluster.processes[index].node.unlinked(from: dead.id, evidence: .refused(generation: dead.generation), at: cluster.now)
+        }
+        cluster.settle()
+        let end = cluster.now.wall + 19_000
+        let done = [ChainOutcome(user: user(ben), code: .done)]
+        for (isBlocked, answer) in [(true, CallAnswer.blocked(done, remnant: .until(end))), (false, .chained(done))] {
+            cluster.call(.chain(.setBlocked([user(ben)], isBlocked)), by: ann, on: 0)
+            cluster.advance(.milliseconds(100))
+            #expect(cluster.lastAnswer(on: 0) == answer)
+        }
     }
 
     @Test("A block ends the friendship on both sides") mutating func friendship() {

@@ -23,7 +23,7 @@ import Testing
     }
 
     private func code(_ answer: CallAnswer?) -> UInt32? {
-        guard case .chained(let outcomes) = answer else { return nil }
+        guard let outcomes = answer?.outcomes else { return nil }
         return outcomes.first?.code.rawValue
     }
 
@@ -541,16 +541,19 @@ import Testing
     @Test("A message may have waited for the end of a pause until half a second after the first tick") func pauses() {
         var gaps = TickGaps()
         func at(_ milliseconds: Int64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
-        let gapMax = Duration.milliseconds(300)
+        let settings = Membership.Settings()
+        let gapMax = settings.tickGapMax
+        #expect(gaps.doubtedFrom == .farFuture)
         #expect(!gaps.mayHaveWaited(at: at(5_000), gapMax: gapMax))
-        #expect(gaps.tick(at: at(5_000), gapMax: gapMax) == nil)
-        #expect(gaps.tick(at: at(5_300), gapMax: gapMax) == .milliseconds(300))
+        #expect(gaps.tick(at: at(5_000), settings) == nil)
+        #expect(gaps.tick(at: at(5_300), settings) == .milliseconds(300))
         #expect(!gaps.mayHaveWaited(at: at(5_600), gapMax: gapMax))
         #expect(gaps.mayHaveWaited(at: at(5_601), gapMax: gapMax))
-        #expect(gaps.tick(at: at(9_000), gapMax: gapMax) == .milliseconds(3_700))
+        #expect(gaps.tick(at: at(9_000), settings) == .milliseconds(3_700))
         #expect(gaps.mayHaveWaited(at: at(9_200), gapMax: gapMax))
-        _ = gaps.tick(at: at(9_300), gapMax: gapMax)
+        _ = gaps.tick(at: at(9_300), settings)
         #expect(!gaps.mayHaveWaited(at: at(9_500), gapMax: gapMax))
+        #expect(gaps.doubtedFrom == at(11_200), "1.9 s after the last tick")
     }
 
     @Test("A node doubts as many decisions as it may have calls, and asks about each until it is answered") mutating func limit() {

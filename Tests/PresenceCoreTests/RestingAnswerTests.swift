@@ -14,7 +14,7 @@ import Testing
     }
 
     private func code(_ answer: CallAnswer?) -> UInt32? {
-        guard case .chained(let outcomes) = answer else { return nil }
+        guard let outcomes = answer?.outcomes else { return nil }
         return outcomes.first?.code.rawValue
     }
 

@@ -48,6 +48,8 @@ struct TestCluster {
     var systemAhead: [Int: Milliseconds] = [:]
     /// The processes that have followed their system clock. The test sets it back.
     var followed: [Int] = []
+    /// The processes that stand still: no timer of theirs runs.
+    var stopped: Set<Int> = []
     /// The links on which messages are lost, as when a connection breaks with batches in flight.
     var losing: [(from: Int, to: Int)] = []
     /// The messages between nodes since this was last emptied; nil while no test reads them.
@@ -194,6 +196,8 @@ struct TestCluster {
     }
 
     /// Lets time pass in steps. A step of more than 300 ms is a pause for all nodes. They are awake at the end, if they have a second.
+    ///
+    /// After a step of 10 s or more no node takes itself for dead: the test skips that time.
     mutating func advance(_ duration: Duration, step: Duration = .milliseconds(50)) {
         let end = now.instant + duration
         let wakesAt = step > .milliseconds(300) && duration >= step + .seconds(1) ? end + .seconds(-1) : end
@@ -201,7 +205,8 @@ struct TestCluster {
             let step = wakesAt == end ? step : now.instant < wakesAt ? min(step, wakesAt - now.instant) : .milliseconds(50)
             now.instant += step
             now.wall += step.wholeMilliseconds
-            for index in processes.indices where processes[index].isUp {
+            for index in processes.indices where processes[index].isUp && !stopped.contains(index) {
+                if step >= .seconds(10) { processes[index].node.skipTime() }
                 processes[index].node.tick(at: now, systemAhead: systemAhead[index] ?? 0)
                 processes[index].gateways[0].value.tick(at: now)
                 processes[index].node.beat(at: now)
@@ -350,6 +355,9 @@ extension JSONValue {
 func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
+    /// Has the time until the next tick not count as a pause after which this node doubts what it knows.
+    mutating func skipTime() { machines.cluster.membership.ticks.doubtedFrom = .farFuture }
+
     /// Registers everything that this node hosts with one owner, as after a lost link.
     mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, &machines.owner, &machines.cluster) }
 

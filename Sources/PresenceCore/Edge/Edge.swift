@@ -103,7 +103,10 @@ package struct Edge {
     }
 
     /// Handles an owner's answer to a registration of watches.
-    mutating func onWatched(_ watched: [Watched], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    ///
+    /// An answer that comes before that to the last question (``resync(_:_:)``) was sent before the question arrived, and may be old.
+    mutating func onWatched(_ watched: [Watched], from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard peer == 0 || (cluster.links.isUp(peer) && !peers[peer].registrations.isComparing) else { return }
         for one in watched where owner.accepts(one.record?.version ?? .zero, at: now) {
             if let delivery = fanOut.receive(one, at: owner.clock.milliseconds(at: now.wall)) { cluster.deliver(delivery) }
         }

@@ -15,7 +15,7 @@ struct FanOut {
 
     private struct View {
         var record: Record
-        /// Whether an owner has ever answered the registration.
+        /// Whether an owner has ever answered the registration, and this node has not stood still since. Nobody is shown another view.
         var isKnown = false
         /// Whether the current owner has answered the registration.
         var isConfirmed = false
@@ -114,16 +114,18 @@ struct FanOut {
     /// Receives an owner's answer to a registration.
     mutating func receive(_ watched: Watched, at time: Milliseconds) -> Delivery? {
         guard let index = views.index(of: watched.user) else { return nil }
+        let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
+        if isNewer, let record = watched.record { replace(index, by: record, at: time) }
+        let (wasKnown, wasDoubted) = (views[index].isKnown, !views[index].isKnown && views[index].isStale)
+        views[index].isKnown = true
         if !views[index].isConfirmed {
             views[index].isConfirmed = true
             unconfirmedCount -= 1
             refresh(index)
         }
-        let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
-        if isNewer, let record = watched.record { replace(index, by: record, at: time) }
-        let wasKnown = views[index].isKnown
-        views[index].isKnown = true
-        return isNewer || !wasKnown ? delivery(of: index) : learn(watched.knownSince, of: index)
+        if isNewer { return delivery(of: index) }
+        let learned = wasKnown || wasDoubted ? learn(watched.knownSince, of: index) : nil
+        return wasKnown ? learned : delivery(of: index)
     }
 
     /// Stores a record with the time from which this node knows it.
@@ -131,7 +133,7 @@ struct FanOut {
     /// A record older than the complete position comes late, from another side of a split. Clients of this node, or of another that was as
     /// late, may hold a later position without it.
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
-        let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
+        let isLate = (views[index].isKnown || views[index].isStale) && record.version.milliseconds < completeUpTo
         let knownSince = views[index].record.knownSince
         views[index].record = record.replacing(views[index].record)
         if record.hasPrivacy || !originalRules.isEmpty {
@@ -156,6 +158,15 @@ struct FanOut {
         pacing.endWait(of: index)
         let mask = views[index].gateways
         return mask == 0 ? nil : Delivery(record: views[index].record, mask: mask)
+    }
+
+    /// Marks all users as not registered. Nobody is shown a view before its owner has answered again, and the gateways then get it again.
+    mutating func doubt() {
+        for index in views.allIndices where views.isLive(index) {
+            unconfirm(index)
+            views[index].isKnown = false
+            pacing.endWait(of: index)
+        }
     }
 
     /// Marks the users for which `isMoved` holds as not registered. Returns them in a fixed order.

@@ -48,6 +48,13 @@ struct Backlog {
     /// Has the session wait for the first record of a user.
     mutating func expect(_ user: UserIndex, knowing knowledge: Knowledge) { expected[user] = knowledge }
 
+    /// Has a record that waits to be pushed wait for its delivery instead, because it is withheld until then.
+    mutating func expectPending(_ user: UserIndex) {
+        guard pending.containsSorted(user) else { return }
+        pending.removeAll { $0 == user }
+        expected[user] = .nothing
+    }
+
     /// Has the first records sent although the client knows them, because a new policy may show them in another way.
     mutating func expectAgain() {
         expected = expected.mapValues { if case .version = $0 { .version(.zero) } else { $0 } }

@@ -172,6 +172,7 @@ public struct Gateway: ~Copyable {
         case .policy(let app, let policy, let changedAt): onPolicy(policy, of: app, changedAt: changedAt)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
+        case .doubt: WithheldRecords.withholdAll(in: &self)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -179,6 +180,7 @@ public struct Gateway: ~Copyable {
     /// Takes a newer record of a user that sessions here follow. Returns how many sessions are pushed a change.
     public mutating func deliver(_ record: Record) -> Int {
         guard let user = watches.index(of: record.user) else { return 0 }
+        let wasWithheld = watches.release(recordOf: user)
         guard let old = watches.record(of: user) else {
             watches.store(record, of: user)
             pushFirstProfile(record, of: user)
@@ -188,9 +190,11 @@ public struct Gateway: ~Copyable {
         guard record.version > old.version else {
             // The sessions hold this version already.
             if old.version == record.version { watches.raiseKnownSince(of: user, to: record.knownSince) }
+            if wasWithheld { deliverFirst(watches.record(of: user) ?? old, of: user) }
             return 0
         }
         watches.store(record, of: user)
+        if wasWithheld { deliverFirst(record, of: user) }
         pushProfile(record, after: old, of: user)
         let policy = policies.policy(of: record.user)
         let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
@@ -224,12 +228,8 @@ public struct Gateway: ~Copyable {
 
     /// Pushes a record to a session that cannot take a shared event now. Returns false if the record waits until the stream has room.
     private mutating func pushLater(_ user: UserIndex, to session: SessionIndex) -> Bool {
-        guard !sessions[session].isBlocked else {
-            postpone(user, for: session)
-            return false
-        }
-        pushApart(user, to: session)
-        return true
+        if sessions[session].isBlocked { postpone(user, for: session) } else { pushApart(user, to: session) }
+        return !sessions[session].isBlocked
     }
 
     /// Pushes a record to those watchers to whom it looks different from the one before. Each view is encoded once.
@@ -268,7 +268,7 @@ public struct Gateway: ~Copyable {
 
     /// The first record of a user is here: sessions that expect it, and do not know it, are pushed it.
     private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
-        for session in watches.watchers(of: user) {
+        for session in watches.watchers(of: user) where sessions[session].backlog.isExpecting(user) {
             let knowledge = sessions[session].backlog.takeExpected(user)
             if isDue(record, of: user, knowing: knowledge, to: session) { gather([user], for: session) }
             completeSync(session)
@@ -393,6 +393,7 @@ public struct Gateway: ~Copyable {
                 return Delivery.isShownAnew(record, to: viewer, by: policy, after: old)
             }
             push(changed, to: index)
+            WithheldRecords.expect(by: index, in: &self)
             sessions[index].backlog.expectAgain()
         }
     }
@@ -496,15 +497,13 @@ public struct Gateway: ~Copyable {
         let viewer = watches.user(at: own)
         let policy = policies.policy(of: viewer)
         let users = policy.publishesOthers ? users : users.filter { $0 == own }
-        var start = 0
-        while start < users.count {
+        for start in stride(from: 0, to: users.count, by: EventText.recordsPerEventMax) {
             let end = min(start + EventText.recordsPerEventMax, users.count)
             let records = users[start..<end].compactMap { user -> Record? in
                 watches.record(of: user)?.shown(to: viewer).shown(by: policy)
             }
             push(EventText.statusChanged(records, to: viewer, policy, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
-            start = end
         }
     }
 

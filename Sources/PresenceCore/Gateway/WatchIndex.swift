@@ -33,6 +33,8 @@ struct WatchIndex: ~Copyable {
     }
 
     private var users = UserTable<User>()
+    /// The records that are withheld until they are delivered again; empty unless the node stood still a moment ago.
+    private var withheld: [UserIndex: Record] = [:]
     /// By session; each list is sorted by user.
     private var targets: [[Target]] = []
     /// The sessions that follow profiles.
@@ -54,11 +56,28 @@ struct WatchIndex: ~Copyable {
     /// The user at an index.
     func user(at index: UserIndex) -> UserID { users.user(at: index) }
 
-    /// The newest record of a user; nil until the first one is here.
+    /// The newest record of a user; nil until the first one is here, and while the record is withheld.
     func record(of user: UserIndex) -> Record? { users[user].record }
 
     /// Stores a newer record of a user.
     mutating func store(_ record: Record, of user: UserIndex) { users[user].record = record }
+
+    /// Withholds all records. Returns their users, in order.
+    mutating func withholdRecords() -> [UserIndex] {
+        let known = users.allIndices.filter { users.isLive($0) && users[$0].record != nil }
+        for user in known { withheld[user] = users[user].record.take() }
+        return known
+    }
+
+    /// Whether the record of a user is withheld.
+    func isWithheld(_ user: UserIndex) -> Bool { withheld[user] != nil }
+
+    /// Withholds the record of a user no longer. Returns whether it was withheld.
+    mutating func release(recordOf user: UserIndex) -> Bool {
+        guard !withheld.isEmpty, let record = withheld.removeValue(forKey: user) else { return false }
+        users[user].record = record
+        return true
+    }
 
     /// Stores since when the owner knows the record that is here already.
     mutating func raiseKnownSince(of user: UserIndex, to time: Milliseconds) {
@@ -86,6 +105,7 @@ struct WatchIndex: ~Copyable {
         for user in candidates where users.isLive(user) && !isUsed(user) {
             removed.append(users.user(at: user))
             users.remove(user)
+            withheld[user] = nil
         }
         return removed
     }
@@ -181,6 +201,8 @@ struct WatchIndex: ~Copyable {
             }
             targetsCount += targets.count
         }
+        // The order does not matter: each is only looked up.
+        for user in withheld.keys { precondition(users.isLive(user) && users[user].record == nil, "a record of user \(user) is withheld") }
         precondition(targetsCount == watchersCount, "\(targetsCount) targets, but \(watchersCount) watchers")
         profiles.checkInvariants { users.isLive($0) }
     }

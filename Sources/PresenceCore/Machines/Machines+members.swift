@@ -83,6 +83,26 @@ extension Machines {
         SlotTransfer.renewOffers(to: peer, owner, &cluster)
     }
 
+    // MARK: Pauses
+
+    /// Doubts all that this node knows. Others may have declared it dead while it stood still, and users may have hidden meanwhile.
+    ///
+    /// Its slots are acquired again. No view is shown before its owner has answered a question that this node asks now: what waits in its
+    /// sockets may be as old as what it knows.
+    mutating func wake(at now: Now) {
+        cluster.membership.noticeSleep(at: now)
+        guard cluster.peers.hasAlive else { return }
+        cluster.ownership.demote(.declaredDead)
+        edge.fanOut.doubt()
+        cluster.sendToGateways(.doubt)
+        for peer in cluster.peers.alive { edge.resync(peer, &cluster) }
+        membersChanged(at: now)
+        // Queries read all records again. Answers that waited match no request any more, and calls whose time is over end.
+        for peer in cluster.peers.indices { calls.onBarrier(from: peer, cluster, at: now) }
+        calls.retry(at: now) { if case .records = $0.request.operation { true } else { false } }
+        calls.tick(&edge, &owner, &cluster, at: now)
+    }
+
     // MARK: Operators
 
     /// Marks this node as about to end: see ``Node/drain(at:)``.

@@ -62,7 +62,7 @@ extension Machines {
         for outcome in replication.replan(&cluster) { carryOut(outcome, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
-        chain.drop(where: isMoved, &cluster)
+        chain.drop(where: isMoved, owner, &cluster, at: now)
         edge.dropMisrouted(where: isMoved)
         edge.reregister(where: isMoved, &owner, &cluster)
         calls.retry(at: now) { isMoved($0.request.user) }

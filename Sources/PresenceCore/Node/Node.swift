@@ -87,21 +87,25 @@ public struct Node: ~Copyable {
     ///
     /// A restarted node has lost all that it had received. It asks for it again once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
+        wake(at: now)
         if machines.greeted(by: hello, at: now) { run(at: now) }
     }
 
     /// Records that the link to a node is up, after its `hello`. Both sides send one another everything again.
     public mutating func linked(to hello: Hello, at now: Now) {
+        wake(at: now)
         if machines.linked(to: hello, at: now) { run(at: now) }
     }
 
     /// Records that the link to a node is down. Its queue is void.
     public mutating func unlinked(from id: NodeID, evidence: Membership.LinkLoss, at now: Now) {
+        wake(at: now)
         if machines.unlinked(from: id, evidence: evidence, at: now) { run(at: now) }
     }
 
     /// Records that the address of an unlinked node refuses connections. `card` is the process known when the attempt started.
     public mutating func refused(by card: Peer, at now: Now) {
+        wake(at: now)
         if machines.refused(by: card, at: now) { run(at: now) }
     }
 
@@ -152,6 +156,7 @@ public struct Node: ~Copyable {
     /// Receives the ring of the effect ``Effect/computeRing(_:)``. Nothing happens if the members have changed
     /// meanwhile, because another ring is on its way.
     public mutating func ringComputed(_ ring: Ring, at now: Now) {
+        wake(at: now)
         if machines.ringComputed(ring, at: now) { run(at: now) }
     }
 
@@ -161,8 +166,18 @@ public struct Node: ~Copyable {
 
     // MARK: Inputs
 
+    /// Notices that this process stood still, before it handles an input that may have waited for it.
+    ///
+    /// Sockets are read before timers run, so the first input of a woken process is seldom a tick.
+    private mutating func wake(at now: Now) {
+        guard now.instant >= machines.cluster.membership.ticks.doubtedFrom else { return }
+        machines.wake(at: now)
+        run(at: now)
+    }
+
     /// Handles a message of a gateway of this node.
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
+        wake(at: now)
         machines.edge.receive(message, from: gateway, &machines.owner, &machines.cluster, at: now)
         run(at: now)
     }
@@ -180,6 +195,7 @@ public struct Node: ~Copyable {
         gateway: Int?,
         token: UInt64, at now: Now
     ) {
+        wake(at: now)
         machines.calls.perform(
             call, key: key, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token,
             &machines.edge, &machines.owner, &machines.cluster, at: now)
@@ -195,6 +211,7 @@ public struct Node: ~Copyable {
     public mutating func receive(
         batch: UnsafeRawBufferPointer, from id: NodeID, on connection: ConnectionID, at now: Now
     ) throws(DecodeError) -> Bool {
+        wake(at: now)
         defer { incoming.removeAll(keepingCapacity: true) }
         guard let peer = machines.cluster.peers.index(of: id), connection == machines.cluster.links.connection(from: peer),
             connection.generation >= machines.cluster.peers[peer].peer.generation
@@ -217,6 +234,7 @@ public struct Node: ~Copyable {
 
     /// Records that the store has finished with a ticket.
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
+        wake(at: now)
         machines.stored(ticket, isDurable: isDurable, at: now)
         run(at: now)
     }
@@ -226,6 +244,7 @@ public struct Node: ~Copyable {
 
     /// Receives the end of an attempt to deliver webhook events.
     public mutating func answered(_ answer: WebhookAnswer, at now: Now) {
+        wake(at: now)
         machines.webhooks.answered(answer, &machines.owner, &machines.cluster, at: now)
         run(at: now)
     }
@@ -234,6 +253,7 @@ public struct Node: ~Copyable {
     ///
     /// - Parameter systemAhead: how far the system clock is ahead of the wall clock of `now` (``SteadyClock/follow(_:)``).
     public mutating func tick(at now: Now, systemAhead: Milliseconds = 0) {
+        wake(at: now)
         machines.tick(at: now, systemAhead: systemAhead)
         run(at: now)
         changePrepared(at: now)
@@ -247,6 +267,7 @@ public struct Node: ~Copyable {
     /// ``tick(at:)`` does so too, but some milliseconds late. Users whose graces end in one tick get versions that differ by a counter. A
     /// viewer could tell them by that from users who hide.
     public mutating func review(at now: Now) {
+        wake(at: now)
         machines.owner.tick(at: now, into: &machines.cluster.outbox)
         machines.edge.pushDue(machines.owner.policies, &machines.cluster, at: now)
         run(at: now)
@@ -306,7 +327,7 @@ public struct Node: ~Copyable {
                 slots, from: peer, machines.edge.fanOut, retryInterval: machines.cluster.settings.retryInterval, at: now)
         case .viewDigest(let ring, let first, let hashes):
             machines.edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, &machines.owner, &machines.cluster)
-        case .watched(let watched): machines.edge.onWatched(watched, &machines.owner, &machines.cluster, at: now)
+        case .watched(let watched): machines.edge.onWatched(watched, from: peer, &machines.owner, &machines.cluster, at: now)
         // A former owner's list may have been on its way. The current owner sends the whole list when the session is registered with it.
         case .listUpdate(let list):
             if machines.cluster.owner(of: list.user) == peer { machines.calls.onListUpdate(list, &machines.edge, &machines.cluster) }

@@ -11,7 +11,7 @@ extension Owner {
                 var answer = answer
                 if isUndone(answer, of: write) { answer = .refused(.unavailable.afterPassingOn) }
                 if case .visibility(let privacy, _) = answer {
-                    answer = .visibility(privacy, remnant: remnant(of: privacy, in: write, cluster, at: now))
+                    answer = .visibility(privacy, remnant: remnant(of: user(of: privacy, in: write), cluster, at: now))
                 }
                 cluster.send(.answer(id: id, answer), to: peer)
             }
@@ -24,9 +24,9 @@ extension Owner {
     }
 
     /// How long a dead member may show what a user has hidden, if it is only cut off.
-    private func remnant(of privacy: Privacy, in write: PendingWrites.Write, _ cluster: Cluster, at now: Now) -> Remnant {
+    func remnant(of user: Index?, _ cluster: Cluster, at now: Now) -> Remnant {
         guard let until = cluster.mayBeSeenUntil(at: now) else { return .none }
-        return user(of: privacy, in: write).map { users[$0].record.pushDevices.isEmpty } ?? true ? .until(until) : .whileCutOff
+        return user.map { users[$0].record.pushDevices.isEmpty } ?? true ? .until(until) : .whileCutOff
     }
 
     /// The user whose visibility a write stores.

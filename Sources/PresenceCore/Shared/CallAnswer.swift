@@ -40,6 +40,8 @@ public enum CallAnswer: Equatable, Sendable {
     case visibility(Visibility, remnant: Remnant = .none)
     /// Answers the calls of the relationship chain, with the result for each user.
     case chained([ChainOutcome])
+    /// Answers `addBlackList` while a dead member may show the blocker to the blocked users.
+    case blocked([ChainOutcome], remnant: Remnant)
     /// Answers `getFriendList` with a JSON object.
     case listed([UInt8])
     /// The result of a call about the caller's own lists of the relationship chain.
@@ -60,4 +62,21 @@ public enum CallAnswer: Equatable, Sendable {
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case rateLimited(retryAfter: Int)
+
+    /// The answer of an owner to a call of the relationship chain, with the results for users whom the app does not know.
+    init(_ answer: Answer, adding unknown: [ChainOutcome]) {
+        switch answer {
+        case .chained(let outcomes): self = .chained(outcomes + unknown)
+        case .blocked(let outcomes, let remnant): self = .blocked(outcomes + unknown, remnant: remnant)
+        default: preconditionFailure("a call of the relationship chain is answered with \(answer)")
+        }
+    }
+
+    /// The results of a call of the relationship chain; nil for another answer.
+    var outcomes: [ChainOutcome]? {
+        switch self {
+        case .chained(let outcomes), .blocked(let outcomes, _): outcomes
+        default: nil
+        }
+    }
 }

@@ -32,6 +32,8 @@ public enum NodeMessage: Equatable, Sendable {
     ///
     /// Indirect, because it would double the size of every message.
     indirect case policy(app: String?, Policy, changedAt: Milliseconds = 0)
+    /// The node stood still, so its records may be old. Each is withheld until it is delivered again.
+    case doubt
     /// The records of this node are complete up to this time.
     case position(Milliseconds)
 }

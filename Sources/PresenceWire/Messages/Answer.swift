@@ -31,6 +31,8 @@ public enum Answer: Hashable, Sendable {
     case explained(OwnerOperation.Explained, [UInt8])
     /// Answers `chain` with the result for each of its users.
     case chained([ChainOutcome])
+    /// Answers `chain` like ``chained(_:)`` after a block, while a dead member may show the blocker to the blocked users.
+    case blocked([ChainOutcome], remnant: Remnant)
     /// Answers `friends` with a JSON object.
     case listed([UInt8])
     /// Answers `friendCall`.
@@ -72,6 +74,7 @@ private enum AnswerTag: UInt8 {
     case sessions = 19
     case onlineUsers = 20
     case replayed = 21
+    case blocked = 22
 }
 
 extension WireWriter {
@@ -109,6 +112,9 @@ extension WireWriter {
         case .chained(let outcomes):
             tag(AnswerTag.chained)
             list(outcomes) { $1.write(into: &$0) }
+        case .blocked(let outcomes, let remnant):
+            tag(AnswerTag.blocked)
+            outcomes.write(remnant, into: &self)
         case .listed(let json):
             tag(AnswerTag.listed)
             text(String(decoding: json, as: UTF8.self))
@@ -156,6 +162,14 @@ extension WireWriter {
     }
 }
 
+extension [ChainOutcome] {
+    /// Writes the results, and how long a dead member may show what they hide.
+    fileprivate func write(_ remnant: Remnant, into wire: inout WireWriter) {
+        wire.list(self) { $1.write(into: &$0) }
+        wire.remnant(remnant)
+    }
+}
+
 extension WireReader {
     private mutating func remnant() throws(DecodeError) -> Remnant {
         switch try tag() {
@@ -189,6 +203,7 @@ extension WireReader {
             return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
         case .replayed: return .replayed(eventsCount: try unsigned(), isComplete: try flag())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
+        case .blocked: return .blocked(try list { reader throws(DecodeError) in try reader.chainOutcome() }, remnant: try remnant())
         case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: Limits.detailBytesMax))

@@ -140,7 +140,10 @@ extension Schema {
     static let addSource = text(
         bytesMax: Limits.addSourceBytesMax, pattern: "^(\(Fields.sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")
     /// The results of a call about several users.
-    static let chainOutcomes = object([required("resultList", list(of: chainOutcome)), required("errorUserList", errors)])
+    static let chainOutcomes = object(outcomeMembers)
+    /// The results of a call that blocks users.
+    static let blockOutcomes = object(outcomeMembers + [mayBeSeenUntil])
+    private static let outcomeMembers = [required("resultList", list(of: chainOutcome)), required("errorUserList", errors)]
     static let chainOutcome = object([
         required("userID", reference("UserID")), required("resultCode", described(integer, "0, or a code of the relationship chain.")),
         required("resultInfo", described(string, "The result in words; empty for 0.")),
@@ -150,16 +153,20 @@ extension Schema {
 extension JSONWriter {
     /// Writes the results of a call about several users.
     mutating func chainOutcomes(in answer: CallAnswer, _ errors: [UserError]) {
-        guard case .chained(let outcomes) = answer else { preconditionFailure("a call about users is answered with \(answer)") }
-        chainOutcomes(outcomes, errors)
+        switch answer {
+        case .chained(let outcomes): chainOutcomes(outcomes, errors)
+        case .blocked(let outcomes, let remnant): chainOutcomes(outcomes, errors, remnant)
+        default: preconditionFailure("a call about users is answered with \(answer)")
+        }
     }
 
     /// Writes the results of a call about several users.
-    mutating func chainOutcomes(_ outcomes: [ChainOutcome], _ errors: [UserError]) {
+    mutating func chainOutcomes(_ outcomes: [ChainOutcome], _ errors: [UserError], _ remnant: Remnant = .none) {
         object { json in
             json.key("resultList")
             json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }
             json.member("errorUserList", errors)
+            json.members(of: remnant)
         }
     }
 

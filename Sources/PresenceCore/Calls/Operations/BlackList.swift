@@ -7,7 +7,7 @@ enum AddBlackList: ClientOperation {
         summary: "Blocks users. Their friendships and requests with the caller end, and they see the caller OFFLINE.",
         request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)), Schema.asUser]),
         isBodyRequired: true,
-        answer: Schema.chainOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+        answer: Schema.blockOutcomes, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let found = try fields.otherUsers("userIDs", than: subject, policy)

@@ -72,11 +72,16 @@ extension JSONWriter {
             json.key("userIDs")
             json.array { json in for user in visibility.listed { json.string(user.id) } }
             json.member("invisible", visibility.isInvisible)
-            switch remnant {
-            case .none: break
-            case .until(let time): json.member("mayBeSeenUntil", time)
-            case .whileCutOff: json.member("mayBeSeenUntil", json: Array("null".utf8))
-            }
+            json.members(of: remnant)
+        }
+    }
+
+    /// Writes until when a node may show what a call has hidden, if one may.
+    mutating func members(of remnant: Remnant) {
+        switch remnant {
+        case .none: break
+        case .until(let time): member("mayBeSeenUntil", time)
+        case .whileCutOff: member("mayBeSeenUntil", json: Array("null".utf8))
         }
     }
 }
@@ -89,13 +94,13 @@ extension Schema {
     ]
     fileprivate static let visibility = object([
         required("visibility", visibilityMode), required("userIDs", list(of: reference("UserID"))),
-        required("invisible", bool),
-        sometimes(
-            "mayBeSeenUntil",
-            described(
-                nullable(time),
-                "Until then a node that is cut off may show hidden fields; null: as long as it is cut off. Present if a member is dead.")),
+        required("invisible", bool), mayBeSeenUntil,
     ])
+    static let mayBeSeenUntil = sometimes(
+        "mayBeSeenUntil",
+        described(
+            nullable(time),
+            "Until then a node that is cut off may show hidden fields; null: as long as it is cut off. Present if a member is dead."))
 }
 
 extension OwnerRequest {

@@ -72,7 +72,7 @@ extension Membership {
     /// A late tick means that this process was paused. Replies may be waiting in socket buffers, so every deadline is extended by the
     /// pause.
     mutating func noticeSleep(at now: Now) {
-        guard let gap = ticks.tick(at: now.instant, gapMax: settings.tickGapMax) else { return start(at: now) }
+        guard let gap = ticks.tick(at: now.instant, settings) else { return start(at: now) }
         guard settings.additions.contains(.pauses), gap > settings.tickGapMax else { return }
         counters.sleeps += 1
         heardAt += gap

@@ -120,6 +120,9 @@ extension Membership.Settings {
         32 - Double(FixedPoint.negativeLog2(value << 32)) / Double(FixedPoint.one)
     }
 
+    /// The shortest time in which another node declares a silent member dead: the link breaks, and nobody reaches the member.
+    var detectionMin: Duration { indirectTimeout + suspicionMin }
+
     /// The longest time in which SWIM declares a silent member dead, with the poorest local health.
     ///
     /// - Parameters:

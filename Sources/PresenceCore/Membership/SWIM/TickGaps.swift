@@ -7,12 +7,14 @@ struct TickGaps {
 
     private var last: Instant?
     private var wokeAt = Instant(nanoseconds: .min / 2)
+    /// From then on others may have declared this node dead, unless it ticks before; far in the future before the first tick.
+    var doubtedFrom: Instant = .farFuture
 
     /// Returns the time since the tick before; nil for the first one.
-    mutating func tick(at now: Instant, gapMax: Duration) -> Duration? {
-        defer { last = now }
+    mutating func tick(at now: Instant, _ settings: Membership.Settings) -> Duration? {
+        defer { (last, doubtedFrom) = (now, now + settings.detectionMin) }
         guard let last else { return nil }
-        if now - last > gapMax { wokeAt = now }
+        if now - last > settings.tickGapMax { wokeAt = now }
         return now - last
     }
 

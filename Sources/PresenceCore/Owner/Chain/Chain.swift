@@ -167,11 +167,12 @@ struct Chain {
         AnsweredCalls(request: call.request, peer: 0, now: now).keep(answer, of: &owner, into: &cluster.outbox)
     }
 
-    private mutating func note(_ code: ChainCode, for waiter: Waiter, _ cluster: inout Cluster) {
+    private mutating func note(_ code: ChainCode, for waiter: Waiter, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         calls[waiter.call]?.end(waiter.position, as: code)
         guard let call = calls[waiter.call], call.isOver else { return }
         calls[waiter.call] = nil
-        for (peer, request) in call.requests { cluster.send(.answer(id: request, call.answer), to: peer) }
+        let answer = call.answer(by: owner, cluster, at: now)
+        for (peer, request) in call.requests { cluster.send(.answer(id: request, answer), to: peer) }
     }
 
     // MARK: Between owners
@@ -293,7 +294,7 @@ struct Chain {
             case .ended(let pair, let version, let code):
                 ended(pair, version, isDurable ? code : .unavailable, &owner, &cluster, at: now)
             case .decided(let call, let position, let code):
-                note(isDurable ? code : .unavailable, for: Waiter(call: call, position: position), &cluster)
+                note(isDurable ? code : .unavailable, for: Waiter(call: call, position: position), owner, &cluster, at: now)
             }
         }
     }
@@ -319,10 +320,10 @@ struct Chain {
     ) {
         guard let known = open[pair], known.command.version == version else { return }
         open[pair] = nil
-        for waiter in known.waiters { note(code, for: waiter, &cluster) }
+        for waiter in known.waiters { note(code, for: waiter, owner, &cluster, at: now) }
         let items = queued.removeValue(forKey: pair) ?? []
         guard cluster.decides(pair.user) else {
-            for item in items { note(.unavailable, for: item.waiter, &cluster) }
+            for item in items { note(.unavailable, for: item.waiter, owner, &cluster, at: now) }
             return
         }
         for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
@@ -332,9 +333,9 @@ struct Chain {
     // MARK: Owners
 
     /// Gives up the decisions that wait for an open one of a user who has moved to another owner. Their calls are repeated there.
-    mutating func drop(where isMoved: (UserID) -> Bool, _ cluster: inout Cluster) {
+    mutating func drop(where isMoved: (UserID) -> Bool, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         for pair in queued.keys.sorted() where isMoved(pair.user) {
-            for item in queued.removeValue(forKey: pair) ?? [] { note(.unavailable, for: item.waiter, &cluster) }
+            for item in queued.removeValue(forKey: pair) ?? [] { note(.unavailable, for: item.waiter, owner, &cluster, at: now) }
         }
     }
 
@@ -361,7 +362,7 @@ struct Chain {
         guard let command = owner.outboxCommand(of: pair), known?.command.version != command.version else { return }
         let isAttempt = known?.command.command.isAttempt(of: command.command) ?? false
         open[pair] = Open(command: command, repeatAt: now.instant, waiters: isAttempt ? known?.waiters ?? [] : [])
-        for waiter in known?.waiters ?? [] where !isAttempt { note(.conflict, for: waiter, &cluster) }
+        for waiter in known?.waiters ?? [] where !isAttempt { note(.conflict, for: waiter, owner, &cluster, at: now) }
     }
 
     // MARK: Blocks
@@ -408,7 +409,7 @@ struct Chain {
             hiding = pair.user
             ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox)
         }
-        for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster, at: now) }
+        for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, owner, &cluster, at: now) }
     }
 
     private mutating func goOn(_ pair: ChainPair, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
@@ -436,7 +437,7 @@ struct Chain {
     /// Answers a call with what has been decided. A decision that waited for another one has not begun (30008).
     ///
     /// A call with a key stays for a while: its decisions may still end, and a repetition then has their results.
-    private mutating func giveUp(_ id: UInt64, _ cluster: inout Cluster, at now: Now) {
+    private mutating func giveUp(_ id: UInt64, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         for pair in queued.keys.sorted() {
             guard let items = queued[pair] else { continue }
             for item in items where item.waiter.call == id { calls[id]?.end(item.waiter.position, as: .conflict) }
@@ -445,7 +446,8 @@ struct Chain {
         }
         guard let call = calls[id] else { return }
         let requests = calls[id]?.takeRequests(until: now.instant + Self.keptAfterTimeout) ?? []
-        for (peer, request) in requests { cluster.send(.answer(id: request, call.answer), to: peer) }
+        let answer = call.answer(by: owner, cluster, at: now)
+        for (peer, request) in requests { cluster.send(.answer(id: request, answer), to: peer) }
         if requests.isEmpty || call.isOver || call.request.key == nil { calls[id] = nil }
     }
 }

@@ -49,7 +49,14 @@ struct WaitingChainCall {
     }
 
     /// The answer. A decision that has not ended may still take effect.
-    var answer: Answer { answer(codes) }
+    ///
+    /// That of a block names the time until which a dead member may show the blocker, if it is only cut off.
+    func answer(by owner: borrowing Owner, _ cluster: Cluster, at now: Now) -> Answer {
+        let answer = answer(codes)
+        guard case .chain(.setBlocked(_, true)) = request.operation, case .chained(let outcomes) = answer else { return answer }
+        let remnant = owner.remnant(of: owner.index(ofKnown: request.user), cluster, at: now)
+        return remnant == .none ? answer : .blocked(outcomes, remnant: remnant)
+    }
 
     /// The answer to keep for repetitions of the call; nil while one of its results is open, or if one of them may change.
     var answerToKeep: Answer? {
