@@ -219,11 +219,9 @@ extension PresenceClient {
 
     /// Makes one attempt. Returns the body of a 200, or throws the error.
     ///
-    /// - Parameters:
-    ///   - key: the name of the call; nil for none.
-    ///   - pool: the connections to use; nil for the current ones, which are replaced if they are silent.
+    /// - Parameter key: the name of the call; nil for none.
     func sendOnce(
-        _ operation: String, _ body: [UInt8], address: Int, token: String, key: String? = nil, over pool: (any Transport.Pool)? = nil
+        _ operation: String, _ body: [UInt8], address: Int, token: String, key: String? = nil
     ) async throws(PresenceError) -> [UInt8] {
         let url = "\(configuration.addresses[address])/v1/\(operation)"
         let request = TransportRequest(url: url, body: body, token: token, idempotencyKey: key)
@@ -234,7 +232,7 @@ extension PresenceClient {
         let answered: (response: TransportResponse, body: [UInt8])
         do {
             answered = try await within(limit, on: configuration.clock) {
-                let response = try await transport.send(request, timeout: limit, over: pool)
+                let response = try await transport.send(request, timeout: limit, over: nil)
                 return (response, try await response.wholeBody(bytesMax: 16 << 20))
             }
         } catch is CancellationError {
@@ -242,7 +240,7 @@ extension PresenceClient {
         } catch let error as PresenceError {
             throw error
         } catch {
-            if error is Silence, pool == nil { transport.renewConnections() }
+            if error is Silence { transport.renewConnections() }
             throw .unreachable("\(operation): \(error)", mayTakeEffect: !RepeatedCalls.isRead(operation))
         }
         guard answered.response.status == 200 else {

@@ -19,7 +19,7 @@ extension PresenceClient {
     }
 
     private func open(_ stream: Int, at address: Int) {
-        streams[stream] = SessionStream(address: address)
+        streams[stream] = SessionStream(address: address, heardAt: stopwatch.elapsed)
         streams[stream]?.task = Task { await read(stream) }
         let limit = StreamWatch.openingTime(of: self)
         streams[stream]?.deadline = after(limit) { client in
@@ -70,12 +70,11 @@ extension PresenceClient {
         do {
             let response = try await openResponse(stream)
             streams[stream]?.isMultiplexed = response.isMultiplexed
-            streams[stream]?.pool = response.pool
             var parser = EventStreamParser()
             var events: [EventStreamParser.Event] = []
             for try await chunk in response.body {
                 guard streams[stream] != nil else { return }
-                streams[stream]?.heard()
+                streams[stream]?.heard(at: stopwatch.elapsed)
                 try parser.receive(chunk, into: &events)
                 for event in events { take(event, from: stream) }
                 events.removeAll(keepingCapacity: true)
@@ -91,7 +90,9 @@ extension PresenceClient {
 
     private func openResponse(_ stream: Int) async throws -> TransportResponse {
         guard let address = streams[stream]?.address else { throw PresenceError.cancelled }
-        var query = "alive=client&platform=\(percentEncoded(configuration.platform))"
+        // This code does not see the PINGs of HTTP/2: comments show that the node runs.
+        var query =
+            "alive=client&comments=true&heartbeat=\(StreamWatch.heartbeatSeconds)&platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
         if configuration.isPushReachable { query += "&pushReachable=true" }
         if let loginStatus, order.holds(.customStatus, loginStatus.call) {
@@ -161,7 +162,7 @@ extension PresenceClient {
         obey(machine.connected(stream, node: opened.node))
         broadcaster.send(.connected(opened))
         watch?.cancel()
-        watch = Task { await StreamWatch.run(on: stream, every: .seconds(2 * max(opened.heartbeatInterval, 1)), of: self) }
+        watch = Task { await StreamWatch.run(on: stream, heartbeat: .seconds(max(opened.heartbeatInterval, 1)), of: self) }
         LifeSigns.restart(on: stream, of: self)
         answerLogins(.success(opened))
     }

@@ -18,6 +18,8 @@ public actor PresenceClient {
     let transport: any Transport
     let broadcaster: Broadcaster
     let retry: CallRetry
+    /// Dates what arrives on streams.
+    let stopwatch: Stopwatch
     /// Profiles, friends, requests, blocklist and groups.
     public nonisolated let friendship: Friendship
     var random: any RandomNumberGenerator & Sendable
@@ -60,6 +62,7 @@ public actor PresenceClient {
         self.configuration = configuration
         self.transport = transport
         self.retry = retry
+        stopwatch = Stopwatch(configuration.clock)
         broadcaster = Broadcaster(usersMax: configuration.usersMax)
         var random = configuration.random
         // Clients that start together spread over the nodes.

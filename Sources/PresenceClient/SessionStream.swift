@@ -6,12 +6,11 @@ struct SessionStream {
     let address: Int
     var session: Session?
     var isMultiplexed = false
-    /// The connections that carry the stream.
-    var pool: (any Transport.Pool)?
-    var hasHeard = false
+    /// The time of the last piece, or of the opening, on the client's stopwatch.
+    var heardAt: Duration
     /// The pieces of the stream that have arrived.
     var piecesCount = 0
-    /// Whether the node may be frozen: it does not answer a call, and the stream is silent since then.
+    /// Whether the node may be frozen: it does not answer a call, or has sent no comment in time, and the stream is silent since then.
     var isDoubted = false
     /// The token with which the stream was opened, or last renewed.
     var token: String?
@@ -24,8 +23,8 @@ struct SessionStream {
     var signs: Task<Void, Never>?
 
     /// A piece of the stream has arrived.
-    mutating func heard() {
-        (hasHeard, isDoubted) = (true, false)
+    mutating func heard(at time: Duration) {
+        (heardAt, isDoubted) = (time, false)
         piecesCount &+= 1
     }
 

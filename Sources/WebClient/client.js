@@ -1240,6 +1240,13 @@ const SLEEP_MIN_HIDDEN = 90_000;
 /** The attempts that follow a possible change of the network without a wait, and the timeout of each in milliseconds. */
 const CHECKS_MAX = 3;
 const CHECK_TIMEOUT = 2_000;
+/**
+ * The interval of comments that the client asks for, in seconds. The session's node may have a shorter one.
+ *
+ * The cluster shows the users of a frozen node OFFLINE after 12.4 s at the earliest. Two silent intervals leave the time to open another
+ * stream before that.
+ */
+const HEARTBEAT_SECONDS = 4;
 
 /** The elements in order, each once, in runs of at most `countMax`. An empty list is one empty run, so that the node can reject it. */
 function batches(userIDs, countMax) {
@@ -1437,6 +1444,7 @@ class Engine {
     const query = this.#query();
     // A proxy may translate the version of HTTP, so the promise does not depend on it.
     query.set("alive", "client");
+    query.set("heartbeat", String(HEARTBEAT_SECONDS));
     const send = async (token) => {
       /** @type {Record<string, string>} */
       const headers = { Authorization: `Bearer ${token}`, Accept: "text/event-stream" };
@@ -1674,41 +1682,48 @@ class Engine {
   }
 
   /**
-   * Gives up the session's stream if it was silent for two heartbeats.
+   * Opens another stream if the session's stream was silent for two heartbeats, and keeps it until then. Gives it up after four.
    *
-   * A node sends comments, over HTTP/2 as well, because the client asks for them. EventSource hides comments, so there a silent stream is
-   * replaced, and kept until then.
+   * A node sends comments, over HTTP/2 as well, because the client asks for them. EventSource hides comments, so there four heartbeats pass
+   * before another stream is opened.
    */
   checkSilence() {
     const stream = this.#machine.current;
     const state = stream === null ? undefined : this.#streams.get(stream);
     if (stream === null || !state?.session || this.#machine.isLeaving) return;
     const silence = Date.now() - state.heardAt;
-    const interval = 2_000 * Math.max(state.session.heartbeatInterval, 1);
-    if (silence < interval) return;
-    if (state.isEventSource) {
-      if (silence > 2 * interval) this.nudge("the stream is silent");
+    const heartbeat = 1_000 * Math.max(state.session.heartbeatInterval, 1);
+    if (silence < 2 * heartbeat) return;
+    if (silence < 4 * heartbeat) {
+      if (!state.isEventSource) this.#doubt(state, `silent for ${silence} ms`);
       return;
     }
+    if (state.isEventSource) return this.nudge("the stream is silent");
     // The next address may be that of the same proxy, which may ask the same frozen node.
     this.#checksLeft = CHECKS_MAX;
     this.#lost(stream, null, `silent for ${silence} ms`);
   }
 
+  /** Opens another stream, because the node of the session's stream does not answer a call, and its stream is silent since then. */
+  #doubtAfter(operation, address, sentAt) {
+    const stream = this.#machine.current;
+    const state = stream === null ? undefined : this.#streams.get(stream);
+    if (!state?.session || state.address !== address || state.heardAt > sentAt) return;
+    this.#doubt(state, `${operation}: no answer within ${Date.now() - sentAt} ms, and the stream is silent`);
+  }
+
   /**
-   * Opens another stream, because the node of the session's stream does not answer a call, and its stream is silent since then.
+   * Opens another stream, because the node of the session's stream may be frozen.
    *
    * The kernel of a frozen node accepts all that is sent. The other nodes miss it after seconds, and then its users go OFFLINE, unless they
    * have a session elsewhere.
    */
-  #doubt(address, sentAt, operation) {
-    const stream = this.#machine.current;
-    const state = stream === null ? undefined : this.#streams.get(stream);
-    if (!state?.session || state.isDoubted || state.address !== address || state.heardAt > sentAt) return;
+  #doubt(state, reason) {
+    if (state.isDoubted) return;
     state.isDoubted = true;
     const effects = this.#machine.doubted();
     if (effects.length > 0) this.#checksLeft = CHECKS_MAX;
-    this.#obey(effects, `${operation}: no answer within ${Date.now() - sentAt} ms, and the stream is silent`);
+    this.#obey(effects, reason);
   }
 
   // MARK: The order of calls
@@ -1862,7 +1877,7 @@ class Engine {
       control.abort();
     }, this.#options.callTimeout);
     const sentAt = Date.now();
-    const doubt = setTimeout(() => this.#doubt(address, sentAt, operation), this.#options.callTimeout / 2);
+    const doubt = setTimeout(() => this.#doubtAfter(operation, address, sentAt), this.#options.callTimeout / 2);
     /** @type {any} */
     let response;
     let answer;

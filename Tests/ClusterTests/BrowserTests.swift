@@ -210,4 +210,27 @@ import Testing
         #expect(text.contains("event: onConnected"))
         try await fixture.stop()
     }
+
+    @Test("A stream with heartbeat=2 carries comments every two seconds, says so first, and an interval out of range is refused")
+    func heartbeat() async throws {
+        let fixture = try await ServedCluster.start()
+        var text = ""
+        let start = ContinuousClock.now
+        for try await piece in try fixture.events("ann", query: "platform=web&heartbeat=2") {
+            text += String(decoding: piece, as: UTF8.self)
+            if text.components(separatedBy: "\n\n:\n\n").count > 2 { break }
+        }
+        let time = ContinuousClock.now - start
+        #expect(text.contains(#""heartbeatInterval":2,"#) && time >= .seconds(4) && time < .seconds(20), "\(time)")
+        for try await piece in try fixture.events("ann") {
+            #expect(String(decoding: piece, as: UTF8.self).contains(#""heartbeatInterval":30,"#))
+            break
+        }
+        let url = "http://127.0.0.1:\(fixture.nodes[0].ports.client)/v1/events?heartbeat="
+        for value in ["1", "61", "2.5", ""] {
+            let refused = try await run("curl", ["-s", "-H", "Authorization: Bearer \(try signedToken(user: "ann"))", url + value])
+            #expect(refused.output.contains("heartbeat: must be an integer from 2 to 60") && refused.output.contains("6017"), "\(refused)")
+        }
+        try await fixture.stop()
+    }
 }

@@ -54,16 +54,16 @@ extension TransportResponse {
     }
 
     /// An event stream that says `text` and then nothing more.
-    static func stream(_ text: String, isMultiplexed: Bool = false) -> TransportResponse {
+    static func stream(_ text: String) -> TransportResponse {
         let stream = AsyncThrowingStream<[UInt8], any Error> { $0.yield(Array(text.utf8)) }
-        return TransportResponse(status: 200, retryAfter: nil, isMultiplexed: isMultiplexed, body: stream)
+        return TransportResponse(status: 200, retryAfter: nil, isMultiplexed: false, body: stream)
     }
 
     /// - Parameter interval: that of the node's heartbeats, in seconds.
-    static func connected(node: String, isMultiplexed: Bool = false, interval: Int = 30) -> TransportResponse {
+    static func connected(node: String, interval: Int = 30) -> TransportResponse {
         let times = #""heartbeatInterval":\#(interval),"heartbeatTimeout":400,"serverTime":1"#
         let session = #"{"sessionID":"s","userID":"ann","node":"\#(node)",\#(times)}"#
-        return stream("event: onConnected\nid: 5\ndata: \(session)\n\n", isMultiplexed: isMultiplexed)
+        return stream("event: onConnected\nid: 5\ndata: \(session)\n\n")
     }
 }
 

@@ -20,4 +20,12 @@ import Testing
         #expect(limits.unacknowledgedMax == .seconds(timeout - interval - 1))
         #expect(limits.unacknowledgedMax >= .seconds(1))
     }
+
+    @Test("A client may ask for a shorter interval than that of the node, not for a longer one") func asked() {
+        let gateway = Gateway(node: NodeID("n"), settings: GatewaySettings())
+        let intervals = [nil, 4, 60].map { (seconds: Int64?) in
+            gateway.heartbeat(of: UserID(app: "default", id: "ann"), on: "ios", every: seconds.map { .seconds($0) }).interval
+        }
+        #expect(intervals == [.seconds(30), .seconds(4), .seconds(30)])
+    }
 }

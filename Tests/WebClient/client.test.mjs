@@ -507,7 +507,7 @@ test("Calls of one fact are sent in order, and an older one is not retried after
   await node.close();
 });
 
-test("A stream that is silent for two heartbeats is given up, and comments keep it", async () => {
+test("A stream that is silent for two heartbeats makes the client open another one, and comments keep it", async () => {
   const responses = [];
   const node = await scripted((request, response) => {
     stream(response);
@@ -515,8 +515,11 @@ test("A stream that is silent for two heartbeats is given up, and comments keep 
     responses.push(response);
   });
   const ann = client("ann", { addresses: [node.url], backoff: { initial: 1, max: 1 } });
+  const states = [];
   const start = Date.now();
   await ann.connect();
+  assert.match(node.requests[0].url, /comments=true&alive=client&heartbeat=4/);
+  ann.on("stateChanged", ({ state }) => states.push(state));
   const comments = setInterval(() => responses[0].write(":\n\n"), 500);
   await until("four heartbeats pass", () => Date.now() - start > 4_000);
   assert.equal(responses.length, 1);
@@ -524,6 +527,8 @@ test("A stream that is silent for two heartbeats is given up, and comments keep 
   const silentSince = Date.now();
   await until("another stream is open", () => responses.length === 2);
   assert.ok(Date.now() - silentSince < 3_500, `after ${Date.now() - silentSince} ms`);
+  await until("the client has the other session", () => ann.session.sessionID === "1");
+  assert.deepEqual([states, responses[0].destroyed], [[], false]);
   await ann.close();
   await node.close();
 });

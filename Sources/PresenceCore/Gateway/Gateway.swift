@@ -74,8 +74,10 @@ public struct Gateway: ~Copyable {
     /// - Parameters:
     ///   - expiresAt: the end of the client's token, with which the session ends; `.max` for never.
     ///   - resumeFrom: the `Last-Event-ID` of the client, in milliseconds; nil for a new client.
+    ///   - interval: the interval of heartbeats that the client asks for; nil for that of the node.
     public mutating func open(
-        _ attach: Attach, until expiresAt: Milliseconds = .max, resumeFrom: Milliseconds?, at now: Now
+        _ attach: Attach, until expiresAt: Milliseconds = .max, resumeFrom: Milliseconds?, heartbeatEvery interval: Duration? = nil,
+        at now: Now
     ) -> SessionIndex {
         let user = watches.insert(attach.user)
         let resume = ResumePosition(resumeFrom: resumeFrom, nodePosition: position, openedAt: now.wall)
@@ -83,7 +85,8 @@ public struct Gateway: ~Copyable {
         watches.addSession(index, of: user)
         push(
             EventText.connected(
-                session: attach.session, user: attach.user, node: node, heartbeat: heartbeat(of: attach.user, on: attach.platform),
+                session: attach.session, user: attach.user, node: node,
+                heartbeat: heartbeat(of: attach.user, on: attach.platform, every: interval),
                 now: now, id: ResumePosition.accepted(resumeFrom, at: now.wall) ?? 0),
             to: index)
         // Sent before the request for the user's record: the answer of the owner then includes the session.

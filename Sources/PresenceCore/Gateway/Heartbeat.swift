@@ -6,7 +6,7 @@ import PresenceWire
 public struct Heartbeat: Equatable, Sendable {
     /// How often a silent client is pinged, in whole seconds; at least one.
     ///
-    /// The interval of the node, or a third of ``timeout`` if that is shorter: two answers may then be lost.
+    /// The interval of the node or the one that the client asks for, and at most a third of ``timeout``: two answers may then be lost.
     public let interval: Duration
     /// How long a client may be silent before its session ends.
     public let timeout: Duration
@@ -19,7 +19,11 @@ public struct Heartbeat: Equatable, Sendable {
 
 extension Gateway {
     /// The heartbeat of a new session of a user on a platform.
-    public func heartbeat(of user: UserID, on platform: String) -> Heartbeat {
-        Heartbeat(timeout: policy(of: user).livenessTimeout(of: platform), intervalMax: settings.heartbeatInterval)
+    ///
+    /// - Parameter asked: the interval that the client asks for; nil for that of the node, which is the longest.
+    public func heartbeat(of user: UserID, on platform: String, every asked: Duration? = nil) -> Heartbeat {
+        Heartbeat(
+            timeout: policy(of: user).livenessTimeout(of: platform),
+            intervalMax: min(settings.heartbeatInterval, asked ?? settings.heartbeatInterval))
     }
 }

@@ -15,11 +15,16 @@ struct EventStreamQuery: Equatable {
     var lastEventID: String?
     /// Whether an idle stream carries comments over HTTP/2 too. JavaScript does not see the node's PINGs.
     var wantsComments = false
+    /// The interval of comments that the client asks for, on an idle stream of any version of HTTP; nil for the node's.
+    var heartbeat: Duration?
     /// Whether the client promises signs of life of its own, because only its kernel or a proxy answers for the connection.
     var promisesSigns = false
 
+    /// The seconds for which a client may ask as ``heartbeat``.
+    static let heartbeatSeconds: ClosedRange<Int64> = 2...60
+
     private static let names = [
-        "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments", "alive",
+        "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments", "heartbeat", "alive",
     ]
 
     /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice must have one value: a proxy may add a
@@ -71,6 +76,12 @@ struct EventStreamQuery: Equatable {
         case "comments":
             guard let isWanted = Bool(value) else { throw .parameter("comments: must be true or false") }
             wantsComments = isWanted
+        case "heartbeat":
+            guard let seconds = Int64(value), Self.heartbeatSeconds.contains(seconds) else {
+                let range = Self.heartbeatSeconds
+                throw .parameter("heartbeat: must be an integer from \(range.lowerBound) to \(range.upperBound)")
+            }
+            heartbeat = .seconds(seconds)
         case "alive":
             guard value == "client" else { throw .parameter("alive: must be client") }
             promisesSigns = true

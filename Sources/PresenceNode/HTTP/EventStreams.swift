@@ -31,8 +31,8 @@ struct EventStreams<Connection: EventStreamConnection> {
         let limits: HTTPServerConnection.SilenceLimits
         /// The login in progress. Nil after the owner's answer, or if the answer was so late that the login does not count any more.
         var login: RequestAdmission.Work?
-        /// The time of the next comment; nil for a stream without comments.
-        var nextCommentAt: NIODeadline?
+        /// The interval of comments, and the time of the next one; nil for a stream without comments.
+        var comments: (interval: TimeAmount, nextAt: NIODeadline)?
         /// The last sign of life of a client that promised such signs; nil for a client that promised none.
         var lastSignAt: NIODeadline?
     }
@@ -54,11 +54,11 @@ struct EventStreams<Connection: EventStreamConnection> {
     ///
     /// - Parameters:
     ///   - login: the admitted request that opened it.
-    ///   - hasComments: whether the stream gets a comment in the interval of PINGs.
+    ///   - commentsEvery: the interval of comments; nil for none.
     ///   - promisesSigns: whether the session ends unless ``noteSign(of:at:)`` is called in time.
     mutating func open(
         _ session: SessionIndex, _ slot: Slot, limits: HTTPServerConnection.SilenceLimits, login: RequestAdmission.Work,
-        hasComments: Bool = false, promisesSigns: Bool = false
+        commentsEvery: TimeAmount? = nil, promisesSigns: Bool = false
     ) {
         while slots.count <= Int(session) {
             slots.append(nil)
@@ -67,7 +67,7 @@ struct EventStreams<Connection: EventStreamConnection> {
         slots[Int(session)] = slot
         let now = NIODeadline.now()
         health[Int(session)] = Health(
-            limits: limits, login: login, nextCommentAt: hasComments ? now + limits.ping : nil, lastSignAt: promisesSigns ? now : nil)
+            limits: limits, login: login, comments: commentsEvery.map { ($0, now + $0) }, lastSignAt: promisesSigns ? now : nil)
         slot.connection.applicationCount += 1
         slot.connection.tightenSilenceLimits(to: limits)
     }
@@ -130,8 +130,8 @@ struct EventStreams<Connection: EventStreamConnection> {
     mutating func sendComments(at now: NIODeadline) {
         let comment = ByteBuffer(staticString: ":\n\n")
         for session in health.indices {
-            guard let state = health[session], let due = state.nextCommentAt, due <= now, let slot = slots[session] else { continue }
-            health[session]?.nextCommentAt = now + state.limits.ping
+            guard let comments = health[session]?.comments, comments.nextAt <= now, let slot = slots[session] else { continue }
+            health[session]?.comments?.nextAt = now + comments.interval
             // A stream whose queue is full has enough to send.
             _ = slot.connection.push(comment, to: slot.stream)
         }

@@ -350,12 +350,15 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let attach = Attach(
             session: session, user: user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
             isPushReachable: query.isPushReachable)
-        let index = gateway.open(attach, until: expiresAt, resumeFrom: resumeFrom, at: Clock.now())
+        let index = gateway.open(
+            attach, until: expiresAt, resumeFrom: resumeFrom, heartbeatEvery: query.heartbeat, at: Clock.now())
         let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
-        let hasComments = connection.isHTTP2 && (query.wantsComments || query.ticket != nil)
+        // The comments that a client asks for serve the client. The PINGs, which serve the node, stay as rare as they are.
+        let heartbeat = gateway.heartbeat(of: user, on: query.platform, every: query.heartbeat)
+        let hasComments = query.heartbeat != nil || (connection.isHTTP2 && (query.wantsComments || query.ticket != nil))
         streams.open(
-            index, .init(connection: connection, stream: stream), limits: limits, login: work, hasComments: hasComments,
-            promisesSigns: query.promisesSigns)
+            index, .init(connection: connection, stream: stream), limits: limits, login: work,
+            commentsEvery: hasComments ? TimeAmount(heartbeat.interval) : nil, promisesSigns: query.promisesSigns)
         connection.openEventStream(stream, token: index)
         flush()
     }

@@ -60,6 +60,16 @@ extension OpenAPI {
                     "description": "True for comments on an idle HTTP/2 stream, every heartbeatInterval. A stream with a ticket has them.",
                 ]),
             parameter(
+                "heartbeat",
+                [
+                    "type": "integer", "minimum": .integer(EventStreamQuery.heartbeatSeconds.lowerBound),
+                    "maximum": .integer(EventStreamQuery.heartbeatSeconds.upperBound),
+                    "description": """
+                    Seconds between two comments, also over HTTP/2: a client that receives none for longer knows that its node or its \
+                    network stands still. The node's heartbeatInterval is the longest. onConnected has the interval that is in force.
+                    """,
+                ]),
+            parameter(
                 "alive",
                 [
                     "type": "string", "enum": ["client"],
