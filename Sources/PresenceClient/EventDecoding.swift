@@ -124,8 +124,15 @@ extension PresenceError {
     init(status: Int, retryAfter: Int?, body: [UInt8]) {
         let problem: Problem
         do { problem = try JSON.decode(Problem.self, from: body) } catch {
-            // The answer is not from a node but from a proxy in front of it. 429 and 503 have the same meaning everywhere.
-            let code: Code = status == 429 ? .calledTooOften : status == 503 ? .overloaded : .badAnswer
+            // The answer is not from a node but from a proxy in front of it. 429 and 503 have the same meaning everywhere, and after 502
+            // and 504 nobody knows whether a node has carried out the call.
+            let code: Code =
+                switch status {
+                case 429: .calledTooOften
+                case 503: .overloaded
+                case 502, 504: .unreachable
+                default: .badAnswer
+                }
             let asked = retryAfter.map { Duration.seconds($0) }
             self.init(code: code, status: status, title: "HTTP \(status)", detail: "not a problem document", retryAfter: asked)
             return

@@ -244,7 +244,8 @@ extension PresenceClient {
             throw .unreachable("\(operation): \(error)", mayTakeEffect: !RepeatedCalls.isRead(operation))
         }
         guard answered.response.status == 200 else {
-            throw PresenceError(status: answered.response.status, retryAfter: answered.response.retryAfter, body: answered.body)
+            let error = PresenceError(status: answered.response.status, retryAfter: answered.response.retryAfter, body: answered.body)
+            throw error.after(anAttemptThatMayTakeEffect: error.code == .unreachable && !RepeatedCalls.isRead(operation))
         }
         return answered.body
     }

@@ -370,7 +370,10 @@ function isFinal(error) {
   return error.status >= 400 && error.status < 500 && error.status !== 429 && error.status !== 408;
 }
 
-/** The error in a node's answer. An answer that is no problem document comes from a proxy: 429 and 503 have the same meaning everywhere. */
+/**
+ * The error in a node's answer. An answer that is no problem document comes from a proxy: 429 and 503 have the same meaning everywhere, and
+ * after 502 and 504 nobody knows whether a node has carried out the call.
+ */
 function problem(status, retryAfterHeader, text, operation) {
   const header = retryAfterHeader === null || retryAfterHeader === "" ? NaN : Number(retryAfterHeader);
   const asked = Number.isFinite(header) && header >= 0 ? header : undefined;
@@ -381,8 +384,11 @@ function problem(status, retryAfterHeader, text, operation) {
     fields = null;
   }
   if (typeof fields !== "object" || fields === null || typeof fields.code !== "number") {
-    const code = status === 429 ? PresenceCode.calledTooOften : status === 503 ? PresenceCode.overloaded : PresenceCode.badAnswer;
-    return new PresenceError({ code, status, title: `HTTP ${status}`, detail: `${operation}: not a problem document`, retryAfter: asked });
+    const isLost = status === 502 || status === 504;
+    const refusal = status === 429 ? PresenceCode.calledTooOften : status === 503 ? PresenceCode.overloaded : PresenceCode.badAnswer;
+    return new PresenceError({
+      code: isLost ? PresenceCode.unreachable : refusal, status, title: `HTTP ${status}`, detail: `${operation}: not a problem document`,
+      retryAfter: asked, mayTakeEffect: isLost && operation !== "events" && !isRead(operation) });
   }
   return new PresenceError({
     code: fields.code,

@@ -95,6 +95,9 @@ import Testing
             error == PresenceError(code: .calledTooOften, status: 429, title: "called too often", detail: "wait", retryAfter: .seconds(3)))
         // The answer of a proxy.
         #expect(PresenceError(status: 503, retryAfter: 2, body: Array("<html>".utf8)).code == .overloaded)
-        #expect(PresenceError(status: 502, retryAfter: nil, body: []).isFinal == false)
+        for status in [502, 504] {
+            let lost = PresenceError(status: status, retryAfter: nil, body: [])
+            #expect(lost.code == .unreachable && !lost.isFinal)
+        }
     }
 }

@@ -63,6 +63,20 @@ import Testing
         #expect(transport.requests.count == 16 && transport.requests[8...].allSatisfy { $0.idempotencyKey == nil })
     }
 
+    @Test("A call that a proxy ends with 502 or 504 is repeated with its key, and may have taken effect", arguments: [502, 504])
+    func lostBehindProxy(status: Int) async throws {
+        let done = #"{"eventID":"e","userStatus":{"userID":"ann","statusType":"ONLINE","version":"01"}}"#
+        let (client, transport) = client { number, _ in number == 1 ? .answer(status, "<html>") : .answer(200, done) }
+        #expect(try await client.publishEvent(10_001).eventID == "e")
+        let keys = transport.requests.map(\.idempotencyKey)
+        #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
+        let (other, _) = self.client { _, _ in .answer(status, "<html>") }
+        let change = await #expect(throws: PresenceError.self) { try await other.setSelfStatus("busy") }
+        let read = await #expect(throws: PresenceError.self) { try await other.getUserStatus(["bob"]) }
+        #expect(change?.code == .unreachable && change?.mayTakeEffect == true)
+        #expect(read?.code == .unreachable && read?.mayTakeEffect == false)
+    }
+
     @Test("After 50001 that may take effect an event is repeated with its key") func mayTakeEffect() async throws {
         let status = #"{"userID":"ann","statusType":"ONLINE","version":"01"}"#
         let refused = #"{"title":"t","detail":"d","status":503,"code":50001,"mayTakeEffect":true}"#

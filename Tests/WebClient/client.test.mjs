@@ -507,6 +507,24 @@ test("Calls of one fact are sent in order, and an older one is not retried after
   await node.close();
 });
 
+test("A call that a proxy ends with 502 or 504 is repeated with its key, and may have taken effect", async () => {
+  let isBroken = false;
+  const proxy = await scripted(({ operation }, response, { length }) => {
+    if (!isBroken && length > 2) return json(response, 200, { eventID: "e", userStatus: { userID: "ann", version: "1" } });
+    response.writeHead(length % 2 ? 502 : 504, { "Content-Type": "text/html" });
+    response.end(`<html>${operation}</html>`);
+  });
+  const ann = client("ann", { addresses: [proxy.url] });
+  assert.equal((await ann.publishEvent(10_001)).eventID, "e");
+  const keys = proxy.requests.map(({ headers }) => headers["idempotency-key"]);
+  assert.deepEqual([keys.length, typeof keys[0], new Set(keys).size], [3, "string", 1]);
+  isBroken = true;
+  await assert.rejects(ann.setSelfStatus("busy"), { code: PresenceCode.unreachable, mayTakeEffect: true });
+  await assert.rejects(ann.getVisibility(), { code: PresenceCode.unreachable, mayTakeEffect: false });
+  await ann.close();
+  await proxy.close();
+});
+
 test("A stream that is silent for two heartbeats makes the client open another one, and comments keep it", async () => {
   const responses = [];
   const node = await scripted((request, response) => {
