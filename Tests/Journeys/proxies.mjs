@@ -31,7 +31,10 @@ async function freePort() {
 }
 
 /** Starts `nginx` or `haproxy` with its shipped file, and returns the URL for clients. Addresses, ports and paths are those of the story. */
-export async function proxy(s, name) {
+export const proxy = async (s, name) => (await startProxy(s, name)).url;
+
+/** Does the same, and also returns what an operator does with the proxy before a drain, and after it. */
+export async function startProxy(s, name) {
   const folder = mkdtempSync(join(tmpdir(), `rollcall-${name}-`));
   const [key, certificate, both] = ["key.pem", "certificate.pem", "both.pem"].map((file) => join(folder, file));
   execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
@@ -73,5 +76,12 @@ export async function proxy(s, name) {
   await until(() => `${name} listens: ${log}`, () => new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1").once("connect", () => (socket.destroy(), resolve(true))).once("error", () => resolve(false));
   }));
-  return `https://127.0.0.1:${port}`;
+  /** nginx is told of a drain, as its file says. HAProxy sees it by itself. */
+  const mark = (node, isDown) => {
+    if (name !== "nginx") return;
+    const line = `server 127.0.0.1:${node.client} `;
+    writeFileSync(file, replaced(file, isDown ? [[line, `${line}down `]] : [[`${line}down `, line]]));
+    execFileSync(command[0], [...command.slice(1), "-s", "reload"], { stdio: "ignore" });
+  };
+  return { url: `https://127.0.0.1:${port}`, takeOut: (node) => mark(node, true), putBack: (node) => mark(node, false) };
 }
