@@ -63,6 +63,38 @@ extension VisibilityTests {
         #expect(hidden.lastSeenTime == changedAt)
     }
 
+    @Test("The versions of a block and of its end have the counters of a loss and of a login", arguments: [false, true])
+    mutating func counters(isBlock: Bool) {
+        func hides(_ isHidden: Bool) -> Call {
+            isBlock ? .chain(.setBlocked([user("bob")], isHidden)) : .setVisibility(.init(isInvisible: isHidden))
+        }
+        cluster.login("bob", on: 1)
+        // One after the other, because both may have the same owner, whose counter rises with each write of a millisecond.
+        cluster.advance(.seconds(1))
+        cluster.login("ann", on: 0)
+        cluster.advance(.seconds(1))
+        let twin = cluster.login("twin", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.subscribe("bob", to: ["ann", "twin"], on: 1)
+        cluster.advance(.seconds(4))
+        cluster.call(hides(true), by: "ann", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.lose(twin)
+        cluster.advance(.seconds(4))
+        cluster.call(hides(false), by: "ann", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.login("twin", on: 0)
+        #expect(cluster.statuses(told: 0, of: "ann") == ["ONLINE", "OFFLINE", "ONLINE"])
+        #expect(countersTold("ann") == ["0000", "0000", "0000"] && countersTold("twin") == countersTold("ann"))
+    }
+
+    /// The counters of the versions that bob was told of a user.
+    private func countersTold(_ name: String) -> [String] {
+        let statuses = cluster.clients[0].events.flatMap { $0.data["userStatusList"]?.elements ?? [] }
+        let versions = statuses.filter { $0["userID"]?.textValue == name }.map { $0["version"]?.textValue ?? "" }
+        return versions.map { String($0.dropFirst(12).prefix(4)) }
+    }
+
     @Test("A rule that comes with its record moves no version of what hidden users show")
     mutating func ruleComesWithItsRecord() throws {
         cluster.login("ann", on: 0)

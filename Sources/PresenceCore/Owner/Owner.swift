@@ -106,8 +106,10 @@ package struct Owner: ~Copyable {
     @discardableResult
     mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), at now: Now, into outbox: inout Outbox) -> Bool {
         var advanced = clock
+        let next = advanced.next(at: now.wall)
         let circumstances = Presence.Circumstances(
-            now: now, policy: policies.policy(of: users.user(at: user)), version: advanced.next(at: now.wall),
+            now: now, policy: policies.policy(of: users.user(at: user)),
+            version: change.visibility == nil ? next : users[user].record.versionOfVisibility(insteadOf: next),
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
         let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
         let isWritten = users.modify(user) { user in

@@ -17,10 +17,8 @@ struct PeerReport {
             isPushReachable: attach.isPushReachable, registrationID: owner.registrations[peer]?.id ?? 0)
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
-        // No gateway holds this list yet. A previous owner's hash must not match it.
-        let listHash = owner.users[user].sessions.isEmpty ? ViewDigest.newListHash(owner.clock.next(at: now.wall)) : nil
+        let isFirst = owner.users[user].sessions.isEmpty
         let (disconnectedCount, ended) = owner.users.modify(user) { user in
-            if let listHash { user.listHash = listHash }
             let disconnectedCount = user.retire { $0.id != session.id && $0.isReturn(of: session) }
             if isLogin {
                 user.recordPush(attach)
@@ -44,6 +42,12 @@ struct PeerReport {
         change.replacedDevices = owner.users[user].replacedDevices(
             by: session, isLogin: isNewest, ended: ended, scope: policy.multiClient)
         owner.refresh(user, change, at: now, into: &outbox)
+        if isFirst {
+            // No gateway holds this list yet. A previous owner's hash must not match it. It is drawn after the version of the record, which
+            // viewers see: the counters of a login and of the end of a block are the same.
+            let listHash = ViewDigest.newListHash(owner.clock.next(at: now.wall))
+            owner.users.modify(user) { $0.listHash = listHash }
+        }
         outbox.lists.append((peer, attach.user))
     }
 

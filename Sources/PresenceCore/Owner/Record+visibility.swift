@@ -19,6 +19,14 @@ extension Record {
         self.privacy = privacy
     }
 
+    /// The version of a change of the visibility: the first of its millisecond, if that is newer than the whole record.
+    ///
+    /// A block has written rows before, in the same millisecond. The counter of the version must not tell viewers so.
+    func versionOfVisibility(insteadOf next: Version) -> Version {
+        let first = Version(milliseconds: next.milliseconds, counter: 0, node: next.node)
+        return first > max(version, customStatusVersion, privacy?.version ?? .zero) ? first : next
+    }
+
     /// Whether a part of a hidden view has ended.
     func hasExpiredHiddenView(at wall: Milliseconds) -> Bool {
         guard let expiry = privacy?.nextExpiry else { return false }
