@@ -127,9 +127,7 @@ extension WireWriter {
         case .chained(let outcomes):
             tag(11)
             message(.answer(id: 0, .chained(outcomes)))
-        case .blocked(let outcomes, let remnant):
-            tag(33)
-            message(.answer(id: 0, .blocked(outcomes, remnant: remnant)))
+        case .blocked(let outcomes, let remnant): message(.answer(id: 0, .blocked(outcomes, remnant: remnant)))
         case .listed(let json):
             tag(12)
             text(String(decoding: json, as: UTF8.self))

@@ -140,7 +140,7 @@ extension HTTP2Session {
         return true
     }
 
-    /// The size of a header list that takes as long as a WINDOW_UPDATE for nghttp2 with the DATA frame that it allows: some two microseconds.
+    /// The size of a header list that takes as long as a WINDOW_UPDATE and the DATA frame that it allows: some two microseconds.
     ///
     /// Such frames and header lists have one share of the loop's time, because a peer can let thousands of answers drip byte by byte.
     static var updateBytes: Int { 3 << 10 }

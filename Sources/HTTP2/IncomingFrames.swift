@@ -80,8 +80,8 @@ struct IncomingFrames {
     /// Calls `body` with each part of `bytes` until it returns false. Returns the number of bytes taken.
     ///
     /// - Parameter limits: a header block of more than four times ``HTTPLimits/headerBytesMax`` is reported, and ends the call.
-    /// - Parameter headsMax: the call ends before one more HEADERS frame. ``updatesPerHead`` frames that are taken out count as one. A frame of
-    ///   an earlier call does not count.
+    /// - Parameter headsMax: the call ends before one more HEADERS frame. ``updatesPerHead`` frames that are taken out count as one. A
+    ///   frame of an earlier call does not count.
     mutating func split(_ bytes: UnsafeRawBufferPointer, headsMax: Int, limits: HTTPLimits, _ body: (Part) -> Bool) -> Int {
         guard var next = completePartial(bytes, limits, body) else { return bytes.count }
         var start = next

@@ -13,8 +13,8 @@ struct UnreadAnswer {
 extension HTTPLoop {
     /// Ends the oldest unread answers, if such answers hold at least half of the bytes that the connections hold.
     ///
-    /// A client whose answer is young may be about to read it. The connections end up a sixteenth below ``HTTPLimits/heldBytesMax``, so that
-    /// the next small answer does not need another look at all of them.
+    /// A client whose answer is young may be about to read it. The connections end up a sixteenth below ``HTTPLimits/heldBytesMax``, so
+    /// that the next small answer does not need another look at all of them.
     func endUnreadAnswers() {
         var answers: [UnreadAnswer] = []
         for connection in connections { connection.appendUnread(to: &answers) }

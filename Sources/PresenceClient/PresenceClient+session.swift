@@ -19,7 +19,7 @@ extension PresenceClient {
     }
 
     private func open(_ stream: Int, at address: Int) {
-        streams[stream] = SessionStream(address: address, heardAt: stopwatch.elapsed)
+        streams[stream] = SessionStream(address: address, heardAt: watch.stopwatch.elapsed)
         streams[stream]?.task = Task { await read(stream) }
         let limit = StreamWatch.openingTime(of: self)
         streams[stream]?.deadline = after(limit) { client in
@@ -36,7 +36,7 @@ extension PresenceClient {
         dropLoginStatus()
         endedLoginsCount += 1
         timer?.cancel()
-        watch?.cancel()
+        watch.task?.cancel()
         lastEventID = nil
         lastSessionID = nil
         token = nil
@@ -74,7 +74,7 @@ extension PresenceClient {
             var events: [EventStreamParser.Event] = []
             for try await chunk in response.body {
                 guard streams[stream] != nil else { return }
-                streams[stream]?.heard(at: stopwatch.elapsed)
+                streams[stream]?.heard(at: watch.stopwatch.elapsed)
                 try parser.receive(chunk, into: &events)
                 for event in events { take(event, from: stream) }
                 events.removeAll(keepingCapacity: true)
@@ -161,8 +161,8 @@ extension PresenceClient {
         timer?.cancel()
         obey(machine.connected(stream, node: opened.node))
         broadcaster.send(.connected(opened))
-        watch?.cancel()
-        watch = Task { await StreamWatch.run(on: stream, heartbeat: .seconds(max(opened.heartbeatInterval, 1)), of: self) }
+        watch.task?.cancel()
+        watch.task = Task { await StreamWatch.run(on: stream, heartbeat: .seconds(max(opened.heartbeatInterval, 1)), of: self) }
         LifeSigns.restart(on: stream, of: self)
         answerLogins(.success(opened))
     }

@@ -18,8 +18,6 @@ public actor PresenceClient {
     let transport: any Transport
     let broadcaster: Broadcaster
     let retry: CallRetry
-    /// Dates what arrives on streams.
-    let stopwatch: Stopwatch
     /// Profiles, friends, requests, blocklist and groups.
     public nonisolated let friendship: Friendship
     var random: any RandomNumberGenerator & Sendable
@@ -27,7 +25,7 @@ public actor PresenceClient {
     var view: StatusView
     var streams: [Int: SessionStream] = [:]
     var timer: Task<Void, Never>?
-    var watch: Task<Void, Never>?
+    var watch: StreamWatch.Running
     var loginWaits: [UInt64: LoginWait] = [:]
     var loginsCount: UInt64 = 0
     var lastEventID: String?
@@ -62,7 +60,7 @@ public actor PresenceClient {
         self.configuration = configuration
         self.transport = transport
         self.retry = retry
-        stopwatch = Stopwatch(configuration.clock)
+        watch = StreamWatch.Running(stopwatch: Stopwatch(configuration.clock))
         broadcaster = Broadcaster(usersMax: configuration.usersMax)
         var random = configuration.random
         // Clients that start together spread over the nodes.

@@ -2,9 +2,17 @@
 enum StreamWatch {
     /// The interval of comments that the client asks for, in seconds. The session's node may have a shorter one.
     ///
-    /// The cluster shows the users of a frozen node OFFLINE after 12.4 s at the earliest. Two silent intervals leave the time to open another
-    /// stream before that.
+    /// The cluster shows the users of a frozen node OFFLINE after 12.4 s at the earliest. Two silent intervals leave the time to open
+    /// another stream before that.
     static let heartbeatSeconds = 4
+
+    /// The watch of a client.
+    struct Running {
+        /// Dates what arrives on streams.
+        let stopwatch: Stopwatch
+        /// Watches the session's stream.
+        var task: Task<Void, Never>?
+    }
 
     /// Watches a stream for silence.
     ///
@@ -12,7 +20,7 @@ enum StreamWatch {
     /// the client opens another stream, and keeps this one until then. After four it gives this one up.
     static func run(on stream: Int, heartbeat: Duration, of client: isolated PresenceClient) async {
         while let state = client.streams[stream] {
-            let silence = client.stopwatch.elapsed - state.heardAt
+            let silence = client.watch.stopwatch.elapsed - state.heardAt
             let limit = heartbeat * (state.isDoubted ? 4 : 2)
             if silence < limit {
                 do { try await client.configuration.clock.sleep(for: limit - silence) } catch { return }

@@ -1,7 +1,9 @@
 import PresenceClient
 import Synchronization
 
-/// The users that the own user follows with ``RCSubscribeType/friendOnlineStatus``. Every other status has ``RCSubscribeType/onlineStatus``.
+/// The users that the own user follows with ``RCSubscribeType/friendOnlineStatus``.
+///
+/// Every other status has ``RCSubscribeType/onlineStatus``.
 ///
 /// A status that a node pushes does not carry its subscription. The façade reads the list when it connects, and follows its own calls and
 /// those of other devices.

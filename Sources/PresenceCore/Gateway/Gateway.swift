@@ -90,9 +90,7 @@ public struct Gateway: ~Copyable {
                 now: now, id: ResumePosition.accepted(resumeFrom, at: now.wall) ?? 0),
             to: index)
         // Sent before the request for the user's record: the answer of the owner then includes the session.
-        var attach = attach
-        attach.openedAt = now.wall
-        output.toNode.append(.open(attach))
+        output.toNode.append(.open(attach.opened(at: now.wall)))
         follow([(user, .version(knownUpTo(index)))], by: index)
         if let leavingReason {
             push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)
@@ -170,8 +168,7 @@ public struct Gateway: ~Copyable {
         case .listUpdate(let list): onList(list)
         case .callFailed(let list): pushAnswered(list)
         case .end(let session, let reason): if let session = sessions.index(of: session) { end(session, reason: reason) }
-        case .renew(let session, let expiresAt):
-            if let session = sessions.index(of: session) { tokenEnds.renew(session, expiresAt: expiresAt) }
+        case .renew(let session, let end): if let session = sessions.index(of: session) { tokenEnds.renew(session, expiresAt: end) }
         case .policy(let app, let policy, let changedAt): onPolicy(policy, of: app, changedAt: changedAt)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
@@ -591,5 +588,14 @@ public struct Gateway: ~Copyable {
             precondition(!session.hasEnded || !tokenEnds.contains(index), "session \(index) has ended and still ends with its token")
             session.backlog.checkInvariants(targets: targets, profiles: watches.profiles.targets(of: index))
         }
+    }
+}
+
+extension Attach {
+    /// The same with the time at which the stream was opened.
+    fileprivate func opened(at wall: Milliseconds) -> Attach {
+        var attach = self
+        attach.openedAt = wall
+        return attach
     }
 }

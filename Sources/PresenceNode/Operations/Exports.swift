@@ -26,7 +26,7 @@ struct Exports {
         fileprivate(set) var step = Step.reading
     }
 
-    /// What an export waits for.
+    /// The event for which an export waits.
     enum Step: Equatable {
         /// The core reads a page.
         case reading

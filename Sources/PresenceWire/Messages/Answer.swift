@@ -109,12 +109,8 @@ extension WireWriter {
             tag(AnswerTag.visibility)
             self.privacy(privacy)
             self.remnant(remnant)
-        case .chained(let outcomes):
-            tag(AnswerTag.chained)
-            list(outcomes) { $1.write(into: &$0) }
-        case .blocked(let outcomes, let remnant):
-            tag(AnswerTag.blocked)
-            outcomes.write(remnant, into: &self)
+        case .chained(let outcomes): outcomes.write(nil, into: &self)
+        case .blocked(let outcomes, let remnant): outcomes.write(remnant, into: &self)
         case .listed(let json):
             tag(AnswerTag.listed)
             text(String(decoding: json, as: UTF8.self))
@@ -163,23 +159,26 @@ extension WireWriter {
 }
 
 extension [ChainOutcome] {
-    /// Writes the results, and how long a dead member may show what they hide.
-    fileprivate func write(_ remnant: Remnant, into wire: inout WireWriter) {
+    /// Writes the results with their tag and, after a block, how long a dead member may show what they hide.
+    fileprivate func write(_ remnant: Remnant?, into wire: inout WireWriter) {
+        wire.tag(remnant == nil ? AnswerTag.chained : .blocked)
         wire.list(self) { $1.write(into: &$0) }
-        wire.remnant(remnant)
+        if let remnant { wire.remnant(remnant) }
+    }
+}
+
+extension Remnant {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        switch try wire.tag() {
+        case 0: self = .none
+        case 1: self = .until(try wire.time())
+        case 2: self = .whileCutOff
+        case let other: throw .unknownTag(other)
+        }
     }
 }
 
 extension WireReader {
-    private mutating func remnant() throws(DecodeError) -> Remnant {
-        switch try tag() {
-        case 0: return .none
-        case 1: return .until(try time())
-        case 2: return .whileCutOff
-        case let other: throw .unknownTag(other)
-        }
-    }
-
     /// Reads an answer; see ``WireWriter/answer(_:)``.
     mutating func answer() throws(DecodeError) -> Answer {
         switch try tag(as: AnswerTag.self) {
@@ -193,7 +192,7 @@ extension WireReader {
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        case .visibility: return .visibility(try privacy(), remnant: try remnant())
+        case .visibility: return .visibility(try privacy(), remnant: try Remnant(from: &self))
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
         case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
         case .relationsChecked: return .relationsChecked(try users())
@@ -203,7 +202,8 @@ extension WireReader {
             return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
         case .replayed: return .replayed(eventsCount: try unsigned(), isComplete: try flag())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
-        case .blocked: return .blocked(try list { reader throws(DecodeError) in try reader.chainOutcome() }, remnant: try remnant())
+        case .blocked:
+            return .blocked(try list { reader throws(DecodeError) in try reader.chainOutcome() }, remnant: try Remnant(from: &self))
         case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: Limits.detailBytesMax))

@@ -21,7 +21,7 @@ import Testing
         gateway.output = Gateway.Output()
     }
 
-    private func record(_ id: String, _ version: Milliseconds) -> Record {
+    func record(_ id: String, _ version: Milliseconds) -> Record {
         var record = Record(blank: user(id))
         record.version = Version(milliseconds: version, counter: 0, node: 1)
         record.customStatus = "v\(version)"
@@ -29,7 +29,7 @@ import Testing
         return record
     }
 
-    private mutating func pushed() -> [String] {
+    mutating func pushed() -> [String] {
         gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
         return gateway.output.pushes.flatMap { push -> [String] in
@@ -37,22 +37,6 @@ import Testing
             let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
             return (data["userStatusList"]?.elements ?? []).compactMap { $0["customStatus"]?.textValue }
         }
-    }
-
-    @Test("A record from before a pause is pushed only once it is delivered again, and only to a session that lacks it")
-    mutating func doubt() {
-        gateway.block(session, at: now)
-        gateway.receive(.deliver(record("carl", 2)))
-        gateway.receive(.doubt)
-        gateway.unblock(session)
-        #expect(pushed() == [], "the record of carl waited for room")
-        for user in ["ann", "bob"] { gateway.receive(.deliver(record(user, 1))) }
-        #expect(pushed() == [])
-        gateway.receive(.deliver(record("carl", 2)))
-        #expect(pushed() == ["v2"])
-        gateway.receive(.deliver(record("ann", 2)))
-        #expect(pushed() == ["v2"])
-        gateway.checkInvariants()
     }
 
     @Test("A full session is pushed only the newest record of each user when it drains")
