@@ -89,7 +89,7 @@ import Testing
         cluster.nodes[2].signal(SIGCONT)
 
         for connection in accepted + waiting {
-            let answer = try await connection.receive(until: "}\n")
+            let answer = try await connection.receiveAnswer()
             #expect(Self.shown(in: answer).isEmpty, "\(answer)")
             #expect(answer.contains(#""statusType":"OFFLINE""#) || answer.contains(#""code":5000"#), "\(answer)")
             connection.close()

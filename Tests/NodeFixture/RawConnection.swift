@@ -30,14 +30,27 @@ package final class RawConnection {
     ///
     /// - Returns: all that has arrived, up to the text and beyond.
     @discardableResult package func receive(until text: String) async throws -> String {
+        try await receive(text) { $0.contains(text) }
+    }
+
+    /// Waits for an HTTP/1.1 answer with its whole body.
+    package func receiveAnswer() async throws -> String {
+        try await receive("an answer") { text in
+            guard let head = text.firstRange(of: "\r\n\r\n") else { return false }
+            let length = text[..<head.lowerBound].lowercased().firstMatch(of: /content-length: ([0-9]+)/).flatMap { Int($0.1) }
+            return text[head.upperBound...].utf8.count >= length ?? 0
+        }
+    }
+
+    private func receive(_ expected: String, isComplete: @escaping @Sendable (String) -> Bool) async throws -> String {
         try await withCheckedThrowingContinuation { (done: CheckedContinuation<String, any Error>) in
             Thread.detachNewThread { [descriptor] in
                 var silence = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 var received: [UInt8] = []
                 var bytes = [UInt8](repeating: 0, count: 1 << 18)
-                while !String(decoding: received, as: UTF8.self).contains(text) {
+                while !isComplete(String(decoding: received, as: UTF8.self)) {
                     let count = poll(&silence, 1, 30_000) > 0 ? recv(descriptor, &bytes, bytes.count, 0) : 0
-                    guard count > 0 else { return done.resume(throwing: TestFailure("never received: \(text)")) }
+                    guard count > 0 else { return done.resume(throwing: TestFailure("never received: \(expected)")) }
                     received += bytes.prefix(count)
                 }
                 done.resume(returning: String(decoding: received, as: UTF8.self))
