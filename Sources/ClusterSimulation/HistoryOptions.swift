@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// The options of a simulated history. Those that are not set are drawn from the seed, so the seed alone identifies a run.
-public struct SimulationOptions: Sendable, CustomStringConvertible {
+public struct HistoryOptions: Sendable, CustomStringConvertible {
     /// A kind of fault in a history.
     public enum Fault: String, CaseIterable, Sendable {
         /// A node dies by SIGKILL, loses the unsynced rows of its disk, and comes back.
@@ -281,7 +281,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     }
 }
 
-extension SimulationOptions {
+extension HistoryOptions {
     /// The faults that may keep a custom status beyond its end.
     static let faultsOfEnds: Set<Fault> = [.partitions, .pauses, .clocks]
     static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .disks, .clients])

@@ -23,7 +23,7 @@ struct KindDraws {
     /// - Parameters:
     ///   - seed: the seed of the streams. Two kinds have streams that nothing else uses.
     ///   - nodesCount: the number of nodes before the kind changes it.
-    mutating func kind(ofSeed seed: UInt64, isHarder: Bool, nodesCount: Int) -> SimulationOptions.Kind {
+    mutating func kind(ofSeed seed: UInt64, isHarder: Bool, nodesCount: Int) -> HistoryOptions.Kind {
         if let kind = machineFault(isHarder: isHarder) { return kind }
         var lostRows = SplitMix64(seed: seed).split(360)
         if lostRows.isOnce(in: 24) { return .lostRows }
@@ -36,19 +36,19 @@ struct KindDraws {
     }
 
     /// The kinds in which one machine has a fault: one harder history of eight, and one other of sixteen.
-    private mutating func machineFault(isHarder: Bool) -> SimulationOptions.Kind? {
+    private mutating func machineFault(isHarder: Bool) -> HistoryOptions.Kind? {
         guard machine.isOnce(in: isHarder ? 8 : 16) else { return nil }
-        let kind: SimulationOptions.Kind = [.clockJump, .fullDisk, .cutOff][machine.number(in: 0...2)]
+        let kind: HistoryOptions.Kind = [.clockJump, .fullDisk, .cutOff][machine.number(in: 0...2)]
         var later = machine.split(353)
         return later.isOnce(in: 3) ? (later.isOnce(in: 2) ? .wrongClocks : .twin) : kind
     }
 
-    private mutating func inheritanceKind() -> SimulationOptions.Kind? {
+    private mutating func inheritanceKind() -> HistoryOptions.Kind? {
         if inheritance.isOnce(in: 24) { return .inheritance }
         return inheritance.isOnce(in: 24) ? .rejoining : nil
     }
 
-    private mutating func lossyKind() -> SimulationOptions.Kind? {
+    private mutating func lossyKind() -> HistoryOptions.Kind? {
         switch lossy.number(in: 0...23) {
         case 2: .outdated
         case 3: .overtaken
@@ -57,20 +57,20 @@ struct KindDraws {
         }
     }
 
-    private mutating func apartKind(nodesCount: Int) -> SimulationOptions.Kind? {
+    private mutating func apartKind(nodesCount: Int) -> HistoryOptions.Kind? {
         if apart.isOnce(in: 10), nodesCount > 2 { return .departure }
         if apart.isOnce(in: 10) { return .returning }
         return apart.isOnce(in: 4) ? .seeking : nil
     }
 
-    private mutating func deathKind() -> SimulationOptions.Kind? {
+    private mutating func deathKind() -> HistoryOptions.Kind? {
         if deaths.isOnce(in: 6) { return .loss }
         if deaths.isOnce(in: 5) { return .split }
         if deaths.isOnce(in: 8) { return .shrinking }
         return deaths.isOnce(in: 5) ? .late : nil
     }
 
-    private mutating func ownerKind() -> SimulationOptions.Kind {
+    private mutating func ownerKind() -> HistoryOptions.Kind {
         if owners.isOnce(in: 3) { return .contested }
         if owners.isOnce(in: 2) { return .halved }
         return owners.isOnce(in: 2) ? .succession : .hurry

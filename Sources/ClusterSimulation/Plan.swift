@@ -84,7 +84,7 @@ public struct Plan: Sendable {
     public init(steps: [Step]) { self.steps = steps }
 
     /// Draws a plan.
-    public init(_ options: SimulationOptions) {
+    public init(_ options: HistoryOptions) {
         var random = SplitMix64(seed: options.seed).split(2)
         var steps: [Step] = []
         for _ in 0..<options.stepsCount {
@@ -106,7 +106,7 @@ public struct Plan: Sendable {
     }
 
     /// The steps by which users hide, in some histories. They come from a separate generator, so that the other steps stay the same.
-    private static func hiding(_ options: SimulationOptions) -> [Step] {
+    private static func hiding(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(5)
         guard random.isOnce(in: 3) else { return [] }
         return (0..<options.stepsCount / 6).map { _ in
@@ -124,7 +124,7 @@ public struct Plan: Sendable {
         }
     }
 
-    private static func work(_ options: SimulationOptions, _ random: inout SplitMix64) -> Step.Action {
+    private static func work(_ options: HistoryOptions, _ random: inout SplitMix64) -> Step.Action {
         let user = random.number(in: 0...options.usersCount - 1)
         let client = user * SimulatedClient.devicesPerUser + random.number(in: 0...SimulatedClient.devicesPerUser - 1)
         let node = random.number(in: 0...options.nodesCount - 1)
@@ -147,8 +147,8 @@ public struct Plan: Sendable {
         }
     }
 
-    private static func fault(_ options: SimulationOptions, _ random: inout SplitMix64) -> Step.Action {
-        let enabled = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
+    private static func fault(_ options: HistoryOptions, _ random: inout SplitMix64) -> Step.Action {
+        let enabled = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !enabled.isEmpty else { return work(options, &random) }
         let node = random.number(in: 0...options.nodesCount - 1)
         let other = random.number(in: 0...options.nodesCount - 1)

@@ -8,7 +8,7 @@ public enum Shrinking {
     }
 
     /// The smallest plan found that breaks `guarantee`, with its violation and its log.
-    public static func shortest(_ options: SimulationOptions, guarantee: Violation.Guarantee) -> Result {
+    public static func shortest(_ options: HistoryOptions, guarantee: Violation.Guarantee) -> Result {
         let rings = RingCache()
         let plan = smallest(Plan(options)) { run(options, $0, isLogging: false, rings).violation?.guarantee == guarantee }
         let last = run(options, plan, isLogging: true, rings)
@@ -37,7 +37,7 @@ public enum Shrinking {
         return plan
     }
 
-    private static func run(_ options: SimulationOptions, _ plan: Plan, isLogging: Bool, _ rings: RingCache) -> SimulatedCluster {
+    private static func run(_ options: HistoryOptions, _ plan: Plan, isLogging: Bool, _ rings: RingCache) -> SimulatedCluster {
         var cluster = SimulatedCluster(options, plan: plan, isLogging: isLogging, rings: rings)
         cluster.run()
         return cluster

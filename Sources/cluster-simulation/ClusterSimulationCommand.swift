@@ -79,15 +79,15 @@ struct ClusterSimulationCommand: ParsableCommand {
         }
     }
 
-    private func options(_ seed: UInt64) -> SimulationOptions {
-        var options = SimulationOptions(seed: seed, isHarder: harder)
+    private func options(_ seed: UInt64) -> HistoryOptions {
+        var options = HistoryOptions(seed: seed, isHarder: harder)
         if let nodes { options.nodesCount = nodes }
         if let users { options.usersCount = users }
         if let faults { options.faults = faults.set }
         return options
     }
 
-    private func repeated(_ options: SimulationOptions, _ trace: UInt64, _ rings: RingCache) throws {
+    private func repeated(_ options: HistoryOptions, _ trace: UInt64, _ rings: RingCache) throws {
         var again = SimulatedCluster(options, rings: rings)
         again.run()
         guard again.trace != trace else { return }
@@ -100,7 +100,7 @@ struct ClusterSimulationCommand: ParsableCommand {
         print("\(virtualMilliseconds) ms of virtual time in \(milliseconds) ms: \(virtualMilliseconds / milliseconds) x real time")
     }
 
-    private func report(_ violation: Violation, _ options: SimulationOptions) throws -> Never {
+    private func report(_ violation: Violation, _ options: HistoryOptions) throws -> Never {
         print("\(options)\nBROKEN \(violation)")
         if quick { throw ExitCode(1) }
         let shortest = Shrinking.shortest(options, guarantee: violation.guarantee)
@@ -136,26 +136,26 @@ struct SeedRange: ExpressibleByArgument {
 
 /// Names of kinds of histories.
 struct Kinds: ExpressibleByArgument {
-    let set: Set<SimulationOptions.Kind>
+    let set: Set<HistoryOptions.Kind>
 
     init?(argument: String) {
         let names = argument.split(separator: ",").map(String.init)
-        set = Set(names.compactMap { SimulationOptions.Kind(rawValue: $0) })
+        set = Set(names.compactMap { HistoryOptions.Kind(rawValue: $0) })
         guard set.count == names.count, !set.isEmpty else { return nil }
     }
 
-    static var allValueStrings: [String] { SimulationOptions.Kind.allCases.map(\.rawValue) }
+    static var allValueStrings: [String] { HistoryOptions.Kind.allCases.map(\.rawValue) }
 }
 
 /// Names of faults.
 struct Faults: ExpressibleByArgument {
-    let set: Set<SimulationOptions.Fault>
+    let set: Set<HistoryOptions.Fault>
     let text: String
 
     init?(argument: String) {
         text = argument
         let names = argument == "none" ? [] : argument.split(separator: ",").map(String.init)
-        let found = names.compactMap(SimulationOptions.Fault.init)
+        let found = names.compactMap(HistoryOptions.Fault.init)
         guard found.count == names.count else { return nil }
         set = Set(found)
     }

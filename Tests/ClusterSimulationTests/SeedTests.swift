@@ -8,7 +8,7 @@ import Testing
     @Test("Every guarantee holds, and the same seed gives the same history", arguments: 1...6 as ClosedRange<UInt64>) func guarantees(
         seed: UInt64
     ) {
-        let options = SimulationOptions(seed: seed)
+        let options = HistoryOptions(seed: seed)
         let rings = RingCache()
         var cluster = SimulatedCluster(options, rings: rings)
         cluster.run()
@@ -22,7 +22,7 @@ import Testing
         var counts = SimulatedCluster.Counts()
         let rings = RingCache()
         for seed in 1...8 as ClosedRange<UInt64> {
-            var cluster = SimulatedCluster(SimulationOptions(seed: seed), rings: rings)
+            var cluster = SimulatedCluster(HistoryOptions(seed: seed), rings: rings)
             cluster.run()
             counts += cluster.counts
         }
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test("A reduced plan breaks the same guarantee") func shrinking() {
-        let options = SimulationOptions(seed: 1)
+        let options = HistoryOptions(seed: 1)
         let shortest = Shrinking.smallest(Plan(options)) { plan in
             plan.steps.contains { if case .login = $0.action { true } else { false } }
         }

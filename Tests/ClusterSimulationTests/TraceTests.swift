@@ -103,7 +103,7 @@ import Testing
 
     /// Alice sets a custom status that Bob follows, in a cluster of two nodes.
     private func history(_ text: String) -> SimulatedCluster {
-        var options = SimulationOptions(seed: 1)
+        var options = HistoryOptions(seed: 1)
         (options.nodesCount, options.usersCount, options.faults, options.activeMilliseconds) = (2, 2, [], 2_000)
         let plan = Plan(steps: [
             Step(at: 0, action: .login(client: 0, node: 0, resumes: false)),

@@ -17,7 +17,7 @@ enum HiddenViewChecks {
             return cluster.truth.oracles[user].forgetShown(to: viewer)
         }
         if cluster.options.hasCutOffNode {
-            guard status["statusType"]?.text == "ONLINE", !MachineFaults.isOnCutOffNode(user, cluster) else { return }
+            guard status["statusType"]?.text == "ONLINE", !MachineFaultChecks.isOnCutOffNode(user, cluster) else { return }
             return cluster.violate(
                 .hiddenUsersStayHidden,
                 "user-\(viewer) is shown \(status), though user-\(user) hides from it, and the answer said until when a node may show it")

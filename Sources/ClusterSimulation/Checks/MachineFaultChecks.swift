@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// The checks that a machine's fault stays with that machine.
-enum MachineFaults {
+enum MachineFaultChecks {
     enum Fault { case clock, disk }
 
     /// The moments at which the effect of a fault is checked.
@@ -101,7 +101,7 @@ enum MachineFaults {
     /// Takes the events that waited for a paused node, in the order in which it handles them.
     ///
     /// In histories that stop a node, it reads its sockets before its timers run.
-    static func takeDeferred(of node: SimulatedNode, _ options: SimulationOptions) -> [SimulationEvent.What] {
+    static func takeDeferred(of node: SimulatedNode, _ options: HistoryOptions) -> [SimulationEvent.What] {
         let deferred = node.deferred
         node.deferred = []
         guard options.hasStoppedNode else { return deferred }

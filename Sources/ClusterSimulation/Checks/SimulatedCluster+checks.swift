@@ -125,7 +125,7 @@ extension SimulatedCluster {
 
     /// Checks a refused change. If all other nodes have left, one disk is enough.
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
-        if let problem = MachineFaults.problem(of: refusal, to: call, by: node, self) { violate(.faultsStayLocal, problem) }
+        if let problem = MachineFaultChecks.problem(of: refusal, to: call, by: node, self) { violate(.faultsStayLocal, problem) }
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
         guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
         violate(
@@ -372,11 +372,11 @@ extension SimulatedCluster {
     }
 
     /// Whether the owner has certainly received how a session ended.
-    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: SimulationOptions.faultsOfLogouts) }
+    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: HistoryOptions.faultsOfLogouts) }
 
     /// Checks that a custom status ends at its time, and that a user who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: SimulationOptions.faultsOfEnds) else { return }
+        guard options.faults.isDisjoint(with: HistoryOptions.faultsOfEnds) else { return }
         if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
             record.customStatus == newest.text,
             record.customStatusVersion == newest.version

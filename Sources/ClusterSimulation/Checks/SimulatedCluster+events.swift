@@ -20,7 +20,7 @@ extension SimulatedCluster {
         case .kick(let user):
             excuseAbsence(of: user)
             call(.kick(reason: "kicked"), by: user)
-        case .loseRows(let node, let users, let part): MachineFaults.lose(part, of: users, on: node, self)
+        case .loseRows(let node, let users, let part): MachineFaultChecks.lose(part, of: users, on: node, self)
         case .chain(let action): ChainChecks.perform(action, &self)
         case .profile(let action): ProfileChecks.perform(action, &self)
         case .session(let action): SessionChecks.perform(action, &self)

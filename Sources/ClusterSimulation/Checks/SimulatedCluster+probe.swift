@@ -15,8 +15,8 @@ extension SimulatedCluster {
         let lists = truth.isConcerned.indices.map { truth.isConcerned[$0] ? followed(by: $0) : [] }
         probed = lists
         var users = Array(0..<options.usersCount)
-        if users.count > SimulationOptions.stagedUsersMax {
-            users = Array(Set(lists.joined()).sorted().prefix(SimulationOptions.stagedUsersMax))
+        if users.count > HistoryOptions.stagedUsersMax {
+            users = Array(Set(lists.joined()).sorted().prefix(HistoryOptions.stagedUsersMax))
         }
         for user in users {
             call(.setSelfStatus(customStatus: Self.finalStatus(of: user), seconds: nil), by: user)

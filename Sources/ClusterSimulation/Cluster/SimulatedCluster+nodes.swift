@@ -40,7 +40,7 @@ extension SimulatedCluster {
             beginCommit(node)
         case .correctClock(let node): nodes[node].jump = 0
         case .checkFault(let node, let run, let phase):
-            if let problem = MachineFaults.problem(of: node, run, in: phase, self) { violate(.faultsStayLocal, problem) }
+            if let problem = MachineFaultChecks.problem(of: node, run, in: phase, self) { violate(.faultsStayLocal, problem) }
         case .twin(let event): Twins.handle(event, &self)
         case .connectClient(let client, let attempt): connectClient(client, attempt)
         case .read(let client, let attempt): read(client, attempt)
@@ -79,7 +79,7 @@ extension SimulatedCluster {
 
     private mutating func resume(_ node: Int) {
         guard nodes[node].isUp, time >= nodes[node].pausedUntil else { return }
-        for what in MachineFaults.takeDeferred(of: nodes[node], options) where violation == nil { handle(what) }
+        for what in MachineFaultChecks.takeDeferred(of: nodes[node], options) where violation == nil { handle(what) }
     }
 
     // MARK: Life
@@ -360,7 +360,7 @@ extension SimulatedCluster {
         // A message that was on its way when a connection broke is lost, or arrives after the next connection's hello.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
         counts.batches += 1
-        if let problem = MachineFaults.problem(with: batch, on: index, &self) { violate(.boundsHold, problem) }
+        if let problem = MachineFaultChecks.problem(with: batch, on: index, &self) { violate(.boundsHold, problem) }
         var isTaken = true
         do {
             isTaken = try batch.withUnsafeBytes { bytes in
@@ -480,7 +480,7 @@ extension SimulatedCluster {
             for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
             noteOffline(rows, by: node, in: turn)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
-            if let problem = MachineFaults.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
+            if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.isRemoval { checkRemoval(in: rows, by: node) }
         case .deleteSlots(let slots):
             note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")

@@ -22,7 +22,7 @@ extension SimulatedCluster {
             call(.subscribeUserStatus(targets.map(userID), seconds: seconds, sync: sync, subscribeType: 1), by: user)
         case .unsubscribe(let user, let targets): call(.unsubscribeUserStatus(targets?.map(userID)), by: user)
         case .query(let user, let targets): call(.getUserStatus(targets.map(userID)), by: user)
-        case .request(let node, let user, let targets): MachineFaults.request(targets, by: user, at: node, &self)
+        case .request(let node, let user, let targets): MachineFaultChecks.request(targets, by: user, at: node, &self)
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
@@ -50,10 +50,10 @@ extension SimulatedCluster {
             for node in nodes {
                 self.nodes[node].jump = Milliseconds(milliseconds)
                 plan(.correctClock(node: node), after: .milliseconds(duration))
-                for (check, after) in MachineFaults.checks(of: node, .clock, for: duration, self) { plan(check, after: after) }
+                for (check, after) in MachineFaultChecks.checks(of: node, .clock, for: duration, self) { plan(check, after: after) }
             }
         case .fillDisk(let node, let milliseconds):
-            for (check, after) in MachineFaults.checks(of: node, .disk, for: milliseconds, self) { plan(check, after: after) }
+            for (check, after) in MachineFaultChecks.checks(of: node, .disk, for: milliseconds, self) { plan(check, after: after) }
             if !nodes[node].disk.isFull { nodes[node].filledAt = nodes[node].worked(at: time) }
             nodes[node].disk.isFull = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
@@ -225,7 +225,7 @@ extension SimulatedCluster {
         case (.setVisibility, .visibility(let rule, let remnant)):
             // A later call may be on the disks by now.
             if call.at == truth.oracles[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
-            truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: MachineFaults.time(after: remnant, by: node, self))
+            truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: MachineFaultChecks.time(after: remnant, by: node, self))
             if isAlone || isOverruled(call.user) { truth.oracles[call.user].doubt() }
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)

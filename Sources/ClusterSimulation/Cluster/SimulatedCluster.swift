@@ -20,7 +20,7 @@ public struct SimulatedCluster {
     /// The interval of ticks. The shell ticks every 20 ms.
     static let tickInterval: Nanoseconds = .milliseconds(50)
 
-    public let options: SimulationOptions
+    public let options: HistoryOptions
     let plan: Plan
     var time: Nanoseconds = 0
     let nodes: [SimulatedNode]
@@ -143,7 +143,7 @@ public struct SimulatedCluster {
     ///   - isLoggingTrace: whether the log has the content of the trace instead, to find where two builds differ.
     ///   - rings: a cache shared by the histories of one thread. It saves most of the time of each.
     public init(
-        _ options: SimulationOptions, plan: Plan? = nil, isLogging: Bool = false, isLoggingTrace: Bool = false,
+        _ options: HistoryOptions, plan: Plan? = nil, isLogging: Bool = false, isLoggingTrace: Bool = false,
         rings: RingCache = RingCache()
     ) {
         self.options = options

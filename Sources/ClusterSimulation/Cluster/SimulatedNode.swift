@@ -50,7 +50,7 @@ final class SimulatedNode: ClusterProcess {
     /// Whether it is a member's machine, or is about to be.
     var isInUse: Bool { twin?.isSpare != true }
 
-    init(index: Int, options: SimulationOptions) {
+    init(index: Int, options: HistoryOptions) {
         var setup = Setup(cluster: Self.cluster, gatewaysCount: options.gatewaysCount, joins: true, settings: options.settings)
         let isSpare = index == options.nodesCount
         let id = isSpare ? options.twinned ?? index : index

@@ -44,8 +44,8 @@ struct SimulationEvent {
         case emptyDisk(node: Int)
         /// A clock that has jumped comes back.
         case correctClock(node: Int)
-        /// The fault of a machine should have shown its effect by now: see ``MachineFaults``.
-        case checkFault(node: Int, run: Int, MachineFaults.Phase)
+        /// The fault of a machine should have shown its effect by now: see ``MachineFaultChecks``.
+        case checkFault(node: Int, run: Int, MachineFaultChecks.Phase)
         case twin(Twins.Event)
         case connectClient(client: Int, attempt: Int)
         /// Pushes arrive at a client.

@@ -3,7 +3,7 @@ import PresenceWire
 
 /// The steps of histories in which one machine has a fault, or two have the same one.
 enum MachineFaultPlan {
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(351)
         switch options.kind {
         case .clockJump: return Plan.audience(options, &random) + clockJump(options, &random)
@@ -18,7 +18,7 @@ enum MachineFaultPlan {
     }
 
     /// One node, or in some histories two of four or more.
-    private static func faultyNodes(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Int] {
+    private static func faultyNodes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Int] {
         let first = random.number(in: 0...options.nodesCount - 1)
         let isPair = options.nodesCount > 3 && random.isOnce(in: 3)
         return isPair ? [first, (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount] : [first]
@@ -30,7 +30,7 @@ enum MachineFaultPlan {
     }
 
     /// A clock jumps for three seconds. In some histories its process is killed meanwhile.
-    private static func clockJump(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func clockJump(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let (nodes, at) = (faultyNodes(options, &random), random.number(in: 4_000...5_000))
         var steps = [Step(at: at, action: .jumpClocks(nodes: nodes, milliseconds: jump(&random), duration: 3_000))]
         if random.isOnce(in: 4) {
@@ -41,7 +41,7 @@ enum MachineFaultPlan {
     }
 
     /// The clocks of one node or two are wrong for many seconds, or all clocks jump alike and stay so.
-    private static func wrongClocks(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func wrongClocks(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 3_000...5_000)
         let changes = [0, 10_000, 33_000].flatMap { Self.changes(options, from: at + $0, &random) }
         if options.faults.contains(.clocks) {
@@ -66,7 +66,7 @@ enum MachineFaultPlan {
     }
 
     /// A second process with a member's node ID starts: while the member is alive, while it is cut off, or while nobody answers.
-    private static func twin(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func twin(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard let member = options.twinned else { return [] }
         let at = random.number(in: 4_000...6_000)
         let third = (member + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
@@ -85,7 +85,7 @@ enum MachineFaultPlan {
     }
 
     /// A disk is full for some seconds, or two are at once.
-    private static func fullDisk(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func fullDisk(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 3_000...4_000)
         let isPair = random.isOnce(in: 4)
         let first = random.number(in: 0...options.nodesCount - 1)
@@ -102,7 +102,7 @@ enum MachineFaultPlan {
     }
 
     /// A node is cut off or stopped while users hide. Its clients ask for them all the time.
-    private static func cutOff(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func cutOff(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let (at, duration) = (random.number(in: 3_000...4_000), random.number(in: 26_000...34_000))
         let faulty = faultyNodes(options, &random)
         var steps = faulty.map { node in
@@ -132,7 +132,7 @@ enum MachineFaultPlan {
     }
 
     /// Nodes lose facts of one user, of some or of all, until shortly before the end.
-    private static func lostRows(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func lostRows(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let last = options.activeMilliseconds
         return (0...9).map { number in
             let user = random.number(in: 0...options.usersCount - 1)
@@ -146,7 +146,7 @@ enum MachineFaultPlan {
     /// The users of a history, by number. If replicas lose rows, all users are in one range of slots, or in one slot.
     ///
     /// A few users in 65,536 slots would differ in ranges of their own, and no comparison would go further.
-    static func userIDs(_ options: SimulationOptions) -> [UserID] {
+    static func userIDs(_ options: HistoryOptions) -> [UserID] {
         let plain = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
         guard options.kind == .lostRows else { return plain }
         var random = SplitMix64(seed: options.seed).split(361)
@@ -158,7 +158,7 @@ enum MachineFaultPlan {
     }
 
     /// Each user sets a status and hides during a fault and after it.
-    private static func changes(_ options: SimulationOptions, from at: Int, _ random: inout SplitMix64) -> [Step] {
+    private static func changes(_ options: HistoryOptions, from at: Int, _ random: inout SplitMix64) -> [Step] {
         (0..<options.stagedUsersCount).flatMap { user in
             let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone
             let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
@@ -170,7 +170,7 @@ enum MachineFaultPlan {
     }
 
     /// Large jumps and two full disks among the random faults of a history.
-    private static func faultsAmongOthers(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func faultsAmongOthers(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard options.nodesCount > 2, random.isOnce(in: 2) else { return [] }
         var steps: [Step] = []
         let at = random.number(in: 1_000...options.activeMilliseconds)

@@ -5,7 +5,7 @@ import PresenceWire
 extension Plan {
     /// All users follow some others, then the node ends. Just before it new devices log in, and must move on before they have received
     /// everything.
-    static func departing(_ options: SimulationOptions) -> [Step] {
+    static func departing(_ options: HistoryOptions) -> [Step] {
         guard options.isDeparture, !options.faults.isDisjoint(with: [.drains, .kills]) else { return [] }
         var random = SplitMix64(seed: options.seed).split(9)
         var steps: [Step] = []

@@ -5,7 +5,7 @@ extension Plan {
     /// Each half of a cluster accepts calls that the other half does not receive. Together a user's lists exceed the quota.
     ///
     /// Both devices of a user are online. One receives a change in an answer, the other by its stream.
-    static func halved(_ options: SimulationOptions) -> [Step] {
+    static func halved(_ options: HistoryOptions) -> [Step] {
         guard options.isHalved else { return [] }
         var random = SplitMix64(seed: options.seed).split(18)
         var steps = audience(options, &random)

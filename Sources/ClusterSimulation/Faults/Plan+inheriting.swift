@@ -7,7 +7,7 @@ extension Plan {
     /// The first node registers sessions and views with the new owners before these know that they own the users. In some histories one
     /// node sends its rows slowly, so that the registrations wait at the new owners. Then the registrations end, and the message of the end
     /// is lost with the link that carries it.
-    static func inheriting(_ options: SimulationOptions) -> [Step] {
+    static func inheriting(_ options: HistoryOptions) -> [Step] {
         guard options.isInheritance else { return [] }
         var random = SplitMix64(seed: options.seed).split(41)
         var steps = audience(options, &random)
@@ -26,7 +26,7 @@ extension Plan {
     }
 
     /// Breaks the links so that each reconnects within some milliseconds. A millisecond after the break no link is up.
-    private static func unsaying(_ at: Int, _ ended: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func unsaying(_ at: Int, _ ended: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         let slow = (ended + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
         let quick = (0..<options.nodesCount).filter { $0 != slow && $0 != ended }

@@ -8,7 +8,7 @@ extension Plan {
     /// that the first answer arrives next. One node receives everything, so that the changes are acknowledged.
     ///
     /// The plan starts when all users have been online for long. The answer about a view is then certain.
-    static func outdated(_ options: SimulationOptions) -> [Step] {
+    static func outdated(_ options: HistoryOptions) -> [Step] {
         guard options.isOutdated else { return [] }
         var random = SplitMix64(seed: options.seed).split(31)
         var steps = audience(options, &random)

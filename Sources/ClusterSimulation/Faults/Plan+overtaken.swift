@@ -6,7 +6,7 @@ extension Plan {
     ///
     /// Its clients receive other records meanwhile, and resume elsewhere from the later position. The clients are so few that a node has
     /// views of the other's users, but no sessions.
-    static func overtaken(_ options: SimulationOptions) -> [Step] {
+    static func overtaken(_ options: HistoryOptions) -> [Step] {
         guard options.isOvertaken else { return [] }
         var random = SplitMix64(seed: options.seed).split(32)
         let watchers = 0...1

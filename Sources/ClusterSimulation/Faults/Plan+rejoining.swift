@@ -7,7 +7,7 @@ extension Plan {
     ///
     /// It receives calls as soon as the others are reachable: it uses the common ring before them, or after. In some histories their
     /// changes arrive slowly.
-    static func rejoining(_ options: SimulationOptions) -> [Step] {
+    static func rejoining(_ options: HistoryOptions) -> [Step] {
         guard options.isRejoining else { return [] }
         var random = SplitMix64(seed: options.seed).split(43)
         var steps = audience(options, &random)
@@ -17,7 +17,7 @@ extension Plan {
         return steps
     }
 
-    private static func rejoining(_ options: SimulationOptions, after at: Int, _ random: inout SplitMix64) -> [Step] {
+    private static func rejoining(_ options: HistoryOptions, after at: Int, _ random: inout SplitMix64) -> [Step] {
         let apart = random.number(in: 0...options.nodesCount - 1)
         let end = at + random.number(in: 8_000...8_500)
         let down = random.number(in: 10...300)

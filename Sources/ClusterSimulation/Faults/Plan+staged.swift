@@ -4,7 +4,7 @@ import PresenceWire
 /// Histories whose faults are staged step by step. Random faults would hit the right moment once in many thousands of histories.
 extension Plan {
     /// Logs in all users, who follow some others.
-    static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    static func audience(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
@@ -21,7 +21,7 @@ extension Plan {
     }
 
     /// Two nodes die while many changes wait for their slow disks, so that other nodes become replicas. Both come back at once.
-    static func losing(_ options: SimulationOptions) -> [Step] {
+    static func losing(_ options: HistoryOptions) -> [Step] {
         guard options.isLoss else { return [] }
         var random = SplitMix64(seed: options.seed).split(11)
         var steps = audience(options, &random)
@@ -55,7 +55,7 @@ extension Plan {
 
     /// A node is cut off, or paused, until the others have its slots. The changes made meanwhile are repeated when it is back, and reach it
     /// slowly.
-    static func splitting(_ options: SimulationOptions) -> [Step] {
+    static func splitting(_ options: HistoryOptions) -> [Step] {
         guard options.isSplit else { return [] }
         var random = SplitMix64(seed: options.seed).split(12)
         var steps = audience(options, &random)
@@ -84,7 +84,7 @@ extension Plan {
     }
 
     /// Nodes leave for good, and the last one restarts alone, without former members to wait for.
-    static func shrinking(_ options: SimulationOptions) -> [Step] {
+    static func shrinking(_ options: HistoryOptions) -> [Step] {
         guard options.isShrinking else { return [] }
         var random = SplitMix64(seed: options.seed).split(13)
         var steps = audience(options, &random)
@@ -103,7 +103,7 @@ extension Plan {
     }
 
     /// A link breaks while all last messages are on their way.
-    static func late(_ options: SimulationOptions) -> [Step] {
+    static func late(_ options: HistoryOptions) -> [Step] {
         guard options.isLate else { return [] }
         var random = SplitMix64(seed: options.seed).split(15)
         let at = options.activeMilliseconds - 1_000
@@ -114,7 +114,7 @@ extension Plan {
 
     /// Streams restart, and their slow subscription lists are on the way. The streams break, receive newer lists and additions, and then
     /// the old lists arrive.
-    private static func lateList(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func lateList(_ at: Int, _ from: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for to in 0..<options.nodesCount where to != from {
             steps.append(Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 50)))
@@ -132,7 +132,7 @@ extension Plan {
 
     /// A change is lost with a link, and the receiver is slow to ask for it. Its clients receive other records meanwhile, and resume
     /// elsewhere from the later position.
-    private static func latePosition(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func latePosition(_ at: Int, _ from: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let to = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
         var steps = [
             Step(at: at - 3, action: .delay(from: from, to: to, milliseconds: 800, duration: 8)),

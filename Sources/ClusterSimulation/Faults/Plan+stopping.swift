@@ -6,7 +6,7 @@ extension Plan {
     ///
     /// One more node leaves, and the last one is told to stop. A second node starts, and is told to stop before it can have received the
     /// rows of the last one. The last one ends. A third node starts, and all lists are emptied there.
-    static func stopping(_ options: SimulationOptions) -> [Step] {
+    static func stopping(_ options: HistoryOptions) -> [Step] {
         guard options.isStopping else { return [] }
         var random = SplitMix64(seed: options.seed).split(32)
         var steps: [Step] = []

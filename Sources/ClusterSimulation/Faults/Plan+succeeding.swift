@@ -5,7 +5,7 @@ extension Plan {
     /// A node ends, and the registrations at the new owners of its users wait, because one node sends its rows slowly.
     ///
     /// Meanwhile another node with a registration ends, or registers again. No node comes back.
-    static func succeeding(_ options: SimulationOptions) -> [Step] {
+    static func succeeding(_ options: HistoryOptions) -> [Step] {
         guard options.isSuccession else { return [] }
         var random = SplitMix64(seed: options.seed).split(19)
         var steps = audience(options, &random)

@@ -12,12 +12,12 @@ enum ChainPlan {
     }
 
     /// The faults of a history: mostly few kinds, so that the answers of calls are certain.
-    private static let faults: [Set<SimulationOptions.Fault>] = [
+    private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [], [.kills], [.kills], [.kills, .resets], [.resets, .delays], [.drains], [.drains, .kills], [.partitions], [.pauses],
         [.disks], [.disks, .kills], [.clocks], [.clocks, .kills], [.partitions, .kills], [.resets, .delays, .kills],
     ]
 
-    static func stage(_ options: inout SimulationOptions) {
+    static func stage(_ options: inout HistoryOptions) {
         var random = SplitMix64(seed: options.seed).split(371)
         options.nodesCount = [1, 2, 3, 3, 3, 4, 4, 5][random.number(in: 0...7)]
         options.usersCount = random.number(in: 3...5)
@@ -37,7 +37,7 @@ enum ChainPlan {
         [.any, .any, .any, .confirm, .confirm, .confirm, .deny][random.number(in: 0...6)]
     }
 
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(372)
         var (steps, number): ([Step], Int) = ([], 0)
@@ -67,7 +67,7 @@ enum ChainPlan {
     }
 
     /// Steps by which users show themselves to friends alone, and to everyone again, in some histories.
-    private static func hiding(_ options: SimulationOptions) -> [Step] {
+    private static func hiding(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(374)
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...6)).map { _ in
@@ -79,13 +79,13 @@ enum ChainPlan {
         }
     }
 
-    private static func pair(_ options: SimulationOptions, _ random: inout SplitMix64) -> (Int, Int) {
+    private static func pair(_ options: HistoryOptions, _ random: inout SplitMix64) -> (Int, Int) {
         let first = random.number(in: 0...options.usersCount - 1)
         return (first, (first + random.number(in: 1...options.usersCount - 1)) % options.usersCount)
     }
 
     private static func decision(
-        _ user: Int, _ other: Int, _ number: Int, mayBlock: Bool, _ options: SimulationOptions, _ random: inout SplitMix64
+        _ user: Int, _ other: Int, _ number: Int, mayBlock: Bool, _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> ChainAction {
         switch random.number(in: 0...(mayBlock ? 14 : 11)) {
         case 0...4: return .add(user: user, other: other, isTwoWay: !random.isOnce(in: 5), number: number)
@@ -101,8 +101,8 @@ enum ChainPlan {
     }
 
     /// A fault in the middle of some calls, of a kind that the history has.
-    static func fault(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
-        let kinds = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
+    static func fault(at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
+        let kinds = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !kinds.isEmpty else { return [] }
         let node = random.number(in: 0...options.nodesCount - 1)
         let other = random.number(in: 0...options.nodesCount - 1)
@@ -127,7 +127,7 @@ enum ChainPlan {
     }
 
     /// Changes who may add users without an approval, in some histories.
-    private static func policies(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func policies(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 4) else { return [] }
         return (0..<random.number(in: 1...3)).map { _ in
             setAllowType(at: random.number(in: 0...options.activeMilliseconds), options, &random)
@@ -135,7 +135,7 @@ enum ChainPlan {
     }
 
     /// Changes who may add the users of the app without an approval.
-    private static func setAllowType(at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> Step {
+    private static func setAllowType(at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> Step {
         var other = SplitMix64(seed: options.seed).split(375 + UInt64(at))
         let settings =
             "\"friends.autoNotify\":\(other.isOnce(in: 2)),\"rate.chain\":false,\"block.hidesStatus\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"

@@ -13,11 +13,11 @@ enum CrossPlan {
         return random.isOnce(in: 16)
     }
 
-    private static let faults: [Set<SimulationOptions.Fault>] = [
+    private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [], [], [], [], [.clients], [.clients], [.resets], [.resets, .delays], [.drains], [.kills], [.kills, .resets],
     ]
 
-    static func stage(_ options: inout SimulationOptions) {
+    static func stage(_ options: inout HistoryOptions) {
         var random = SplitMix64(seed: options.seed).split(381)
         options.nodesCount = [1, 2, 3, 3, 3, 4][random.number(in: 0...5)]
         options.usersCount = random.number(in: 3...5)
@@ -32,7 +32,7 @@ enum CrossPlan {
         options.settings.subscriptionsMax = 3_000
     }
 
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         guard options.isCrossing else { return [] }
         var random = SplitMix64(seed: options.seed).split(382)
         return logins(options, &random) + relations(options, &random) + visibilities(options, &random) + statuses(options, &random)
@@ -40,7 +40,7 @@ enum CrossPlan {
     }
 
     /// Logs in most devices at the start. Their users follow one another.
-    private static func logins(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func logins(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for user in 0..<options.usersCount {
             let client = user * SimulatedClient.devicesPerUser
@@ -57,7 +57,7 @@ enum CrossPlan {
         return steps
     }
 
-    private static func relations(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func relations(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (1...random.number(in: 6...16)).map { number in
             let user = user(options, &random)
             let other = (user + random.number(in: 1...options.usersCount - 1)) % options.usersCount
@@ -73,7 +73,7 @@ enum CrossPlan {
         }
     }
 
-    private static func visibilities(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func visibilities(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 3...12)).map { _ in
             let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
             let listed = (0..<random.number(in: 0...2)).map { _ in user(options, &random) }
@@ -84,13 +84,13 @@ enum CrossPlan {
         }
     }
 
-    private static func statuses(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func statuses(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 4...14)).map { number in
             Step(at: at(options, &random), action: .setStatus(user: user(options, &random), text: "cross \(number)", seconds: nil))
         }
     }
 
-    private static func sessions(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func sessions(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for _ in 0..<random.number(in: 6...16) {
             let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
@@ -116,7 +116,7 @@ enum CrossPlan {
         return steps + (random.isOnce(in: 2) ? ChainPlan.fault(at: at(options, &random), options, &random) : [])
     }
 
-    private static func lists(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func lists(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 12...30)).map { number in
             let user = user(options, &random)
             let friends = (0..<options.usersCount).filter { $0 != user }
@@ -135,11 +135,11 @@ enum CrossPlan {
         }
     }
 
-    private static func at(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+    private static func at(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
         random.number(in: 1_000...options.activeMilliseconds)
     }
 
-    private static func user(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+    private static func user(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
         random.number(in: 0...options.usersCount - 1)
     }
 }

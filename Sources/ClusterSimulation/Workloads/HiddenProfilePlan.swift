@@ -5,7 +5,7 @@ import PresenceWire
 ///
 /// A separate generator draws them, for some of the histories of ``CrossPlan``. The others keep their steps.
 enum HiddenProfilePlan {
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         guard options.isCrossing else { return [] }
         var random = SplitMix64(seed: options.seed).split(383)
         guard random.isOnce(in: 2) else { return [] }
@@ -19,7 +19,7 @@ enum HiddenProfilePlan {
     }
 
     /// A user hides, changes the profile, and shows itself again.
-    private static func sequence(_ options: SimulationOptions, number: Int, _ random: inout SplitMix64) -> [Step] {
+    private static func sequence(_ options: HistoryOptions, number: Int, _ random: inout SplitMix64) -> [Step] {
         let user = random.number(in: 0...options.usersCount - 1)
         let follower = (user + random.number(in: 1...options.usersCount - 1)) % options.usersCount
         let device = follower * SimulatedClient.devicesPerUser + random.number(in: 0...SimulatedClient.devicesPerUser - 1)

@@ -5,7 +5,7 @@ extension Plan {
     /// Users set their visibility, and a moment later, from another node, the opposite or the earlier one.
     ///
     /// All messages of one node are slow, so the earlier call may be carried out last.
-    static func contested(_ options: SimulationOptions) -> [Step] {
+    static func contested(_ options: HistoryOptions) -> [Step] {
         guard options.isContested else { return [] }
         var random = SplitMix64(seed: options.seed).split(17)
         var steps = audience(options, &random)

@@ -5,7 +5,7 @@ extension Plan {
     /// A process ends while its clients' calls wait for slow disks. The next one starts at once and receives other calls.
     ///
     /// The one after it follows soon, and sends as many requests as that one did.
-    static func hurrying(_ options: SimulationOptions) -> [Step] {
+    static func hurrying(_ options: HistoryOptions) -> [Step] {
         guard options.isHurry else { return [] }
         var random = SplitMix64(seed: options.seed).split(20)
         var steps = audience(options, &random)

@@ -4,7 +4,7 @@ import PresenceWire
 /// Histories in which users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
 extension Plan {
     /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
-    static func keptSettings(_ options: SimulationOptions) -> String {
+    static func keptSettings(_ options: HistoryOptions) -> String {
         "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
             + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"
@@ -18,7 +18,7 @@ extension Plan {
     ]
 
     /// The steps. A separate generator draws them, so that all other steps and histories stay the same.
-    static func publishing(_ options: SimulationOptions) -> [Step] {
+    static func publishing(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
         // Setting a policy would switch the removal of users off, and make friend lists long.
         guard random.isOnce(in: 3), !options.isRemoval, !options.hasChain else { return [] }
@@ -32,7 +32,7 @@ extension Plan {
     }
 
     /// Logs in some users at the start, who follow the publishers.
-    private static func viewers(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func viewers(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<min(options.usersCount, 8)).flatMap { user -> [Step] in
             let targets = (0...2).map { _ in random.number(in: 0...min(options.usersCount, publishersMax) - 1) }
             return [
@@ -48,7 +48,7 @@ extension Plan {
     private static let publishersMax = 6
 
     /// Has users publish, some of them together with a custom status or a second event.
-    private static func events(_ count: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func events(_ count: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var (steps, value): ([Step], Int64) = ([], PresenceWire.Limits.eventValueMin)
         let usersCount = min(options.usersCount, publishersMax)
         for _ in 0..<count {
@@ -69,7 +69,7 @@ extension Plan {
     }
 
     private static func policies(
-        isReachable: Bool, changes: Bool, _ options: SimulationOptions, _ random: inout SplitMix64
+        isReachable: Bool, changes: Bool, _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> [Step] {
         let push = ",\"state.pushReachableStaysOnline\":\(isReachable)"
         let kept = keptSettings(options)
@@ -92,7 +92,7 @@ extension Plan {
     }
 
     /// Logs in devices that vendor push reaches, and loses most of their sessions.
-    private static func reachableLogins(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func reachableLogins(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for _ in 0..<min(options.usersCount, 8) {
             let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
@@ -108,7 +108,7 @@ extension Plan {
         return steps
     }
 
-    private static func kicks(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func kicks(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 1...4)).map { _ in
             let at = random.number(in: 500...max(options.activeMilliseconds, 600))
             return Step(at: at, action: .kick(user: random.number(in: 0...options.usersCount - 1)))

@@ -6,7 +6,7 @@ extension Plan {
     /// records.
     ///
     /// Nodes are killed for less than these times, links break, and disks are slow.
-    static func removing(_ options: SimulationOptions) -> [Step] {
+    static func removing(_ options: HistoryOptions) -> [Step] {
         guard options.isRemoval else { return [] }
         var random = SplitMix64(seed: options.seed).split(340)
         var steps: [Step] = []
@@ -14,7 +14,7 @@ extension Plan {
         return steps + disturbances(options, &random)
     }
 
-    private static func visits(of user: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func visits(of user: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let removalMilliseconds = Int(options.settings.policy.forgetAfterSeconds) * 1_000
         let client = user * SimulatedClient.devicesPerUser
         var steps: [Step] = []
@@ -46,7 +46,7 @@ extension Plan {
     }
 
     /// Subscribes a user to the target, with a session or without, mostly for a short time.
-    private static func follow(_ user: Int, at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func follow(_ user: Int, at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let follower = random.number(in: 0...options.usersCount - 1)
         var steps = [Step(at: at, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: random.isOnce(in: 2)))]
         guard !random.isOnce(in: 4) else { return steps }
@@ -57,7 +57,7 @@ extension Plan {
     /// Subscribes a user with a session to a target of whom only a blank record is kept. The subscription may last until the target comes
     /// back.
     private static func watch(
-        _ user: Int, at: Int, until end: Int, _ options: SimulationOptions, _ random: inout SplitMix64
+        _ user: Int, at: Int, until end: Int, _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> [Step] {
         let follower = random.number(in: 0...options.usersCount - 1)
         let (client, node) = (follower * SimulatedClient.devicesPerUser + 1, random.number(in: 0...options.nodesCount - 1))
@@ -69,7 +69,7 @@ extension Plan {
         ]
     }
 
-    private static func disturbances(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func disturbances(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...5)).map { _ in
             let at = random.number(in: 0...options.activeMilliseconds)

@@ -6,7 +6,7 @@ extension Plan {
     /// The steps, from a separate generator, so that the other steps stay the same.
     ///
     /// The two devices of a user come and go, and replace each other's news. Histories with few users have no such steps.
-    static func returning(_ options: SimulationOptions) -> [Step] {
+    static func returning(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(6)
         // If links are slow up to the end, the last changes arrive after the checks.
         guard !options.isInheritance, !options.isOvertaken, !options.isRemoval, random.isOnce(in: 3) || options.isReturn else { return [] }
@@ -25,12 +25,12 @@ extension Plan {
         return steps
     }
 
-    private static func client(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+    private static func client(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
         random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser
     }
 
     /// A change travels on a link that is slow or breaks. Another change, on another link, sends a later position. Then a stream breaks.
-    private static func missedChange(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func missedChange(_ at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
         let from = random.number(in: 0...options.nodesCount - 1)
         let to = (from + random.number(in: 1...max(options.nodesCount - 1, 1))) % options.nodesCount
@@ -61,7 +61,7 @@ extension Plan {
     }
 
     /// A user subscribes, and its stream breaks and reconnects before the subscription is on disk.
-    private static func missedWrite(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func missedWrite(_ at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard options.faults.contains(.disks) else { return missedChange(at, options, &random) }
         let client = client(options, &random)
         let user = client / SimulatedClient.devicesPerUser

@@ -4,7 +4,7 @@ import PresenceWire
 /// Histories in which a few users hide and show themselves again and again, by visibilities that they had before, while many others look.
 extension Plan {
     /// The steps, from a separate generator, so that the other steps stay the same.
-    static func seeking(_ options: SimulationOptions) -> [Step] {
+    static func seeking(_ options: HistoryOptions) -> [Step] {
         guard options.isSeeking else { return [] }
         var random = SplitMix64(seed: options.seed).split(7)
         let stars = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
@@ -26,7 +26,7 @@ extension Plan {
     }
 
     /// One node drains and another one dies while many users set their visibility. Few replicas are left.
-    private static func lastReplicas(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func lastReplicas(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 4_000, 1_000))
         let first = random.number(in: 0...options.nodesCount - 1)
         let died = at + random.number(in: 100...1_300)
@@ -46,7 +46,7 @@ extension Plan {
     /// Cuts a node off, with a visibility that a user sets there. The other side receives the earlier visibility, or none.
     ///
     /// Some clients of the other side receive the user's changes meanwhile.
-    private static func split(_ stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func split(_ stars: [Int], _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         // A user without later calls.
         let star = (stars.max()! + 1) % options.usersCount
         let at = max(options.activeMilliseconds - random.number(in: 2_500...8_000), 1_500)
@@ -75,7 +75,7 @@ extension Plan {
     }
 
     /// One node ends, and another receives messages late. Users whose slots have just become active at a new owner hide meanwhile.
-    private static func takeover(from stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func takeover(from stars: [Int], _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 3_000, 1_000))
         let slow = random.number(in: 0...options.nodesCount - 1)
         var steps: [Step] = []
@@ -102,7 +102,7 @@ extension Plan {
     }
 
     /// Logs in a device that knows nothing, and logs it out.
-    private static func glance(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func glance(_ at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let client = random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser + 1
         return [
             Step(at: at, action: .login(client: client, node: 0, resumes: false)),
@@ -110,7 +110,7 @@ extension Plan {
         ]
     }
 
-    private static func search(for star: Int, _ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func search(for star: Int, _ at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let node = { (random: inout SplitMix64) in random.number(in: 0...options.nodesCount - 1) }
         let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
         let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone

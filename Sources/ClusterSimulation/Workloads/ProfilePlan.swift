@@ -8,7 +8,7 @@ enum ProfilePlan {
     /// The fields that steps set. Each is merged apart from the others.
     static let fields: [Profile.Standard] = [.nick, .selfSignature, .level]
 
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(373)
         // The other histories show the chain alone.
@@ -17,7 +17,7 @@ enum ProfilePlan {
         return steps + queries(options, &random) + devices(options, &random)
     }
 
-    private static func writes(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func writes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var (steps, number): ([Step], Int) = ([], 0)
         for _ in 0..<random.number(in: 3...12) {
             let at = random.number(in: 0...options.activeMilliseconds)
@@ -35,7 +35,7 @@ enum ProfilePlan {
     }
 
     /// The users' own settings of who may add them, in some histories. In the others the answers of additions follow the app's setting.
-    private static func allowTypes(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func allowTypes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...8)).map { _ in
             let action = ProfileAction.setAllowType(user: user(options, &random), ChainPlan.allowType(&random))
@@ -43,7 +43,7 @@ enum ProfilePlan {
         }
     }
 
-    private static func subscriptions(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func subscriptions(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 0...8)).map { _ in
             let (user, ofFriends) = (user(options, &random), random.isOnce(in: 3))
             let targets = (0..<random.number(in: 1...3)).map { _ in Self.user(options, &random) }.filter { $0 != user }
@@ -55,7 +55,7 @@ enum ProfilePlan {
         }
     }
 
-    private static func queries(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func queries(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 2...10)).map { _ in
             let action = ProfileAction.query(user: user(options, &random), targets: Array(0..<options.usersCount))
             return Step(at: random.number(in: 0...options.activeMilliseconds), action: .profile(action))
@@ -63,7 +63,7 @@ enum ProfilePlan {
     }
 
     /// Devices that come, and streams that break and resume.
-    private static func devices(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func devices(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 2...10)).map { _ in
             let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
             let action: Step.Action =
@@ -74,7 +74,7 @@ enum ProfilePlan {
         }
     }
 
-    private static func user(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+    private static func user(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
         random.number(in: 0...options.usersCount - 1)
     }
 }

@@ -13,11 +13,11 @@ enum RepeatPlan {
         return random.isOnce(in: 24)
     }
 
-    private static let faults: [Set<SimulationOptions.Fault>] = [
+    private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [.kills], [.kills], [.kills], [.drains], [.drains], [.resets], [.resets, .delays], [.kills, .resets],
     ]
 
-    static func stage(_ options: inout SimulationOptions) {
+    static func stage(_ options: inout HistoryOptions) {
         var random = SplitMix64(seed: options.seed).split(396)
         options.nodesCount = random.number(in: 3...4)
         options.usersCount = 2 * random.number(in: 2...3)
@@ -32,7 +32,7 @@ enum RepeatPlan {
         options.settings.subscriptionsMax = 3_000
     }
 
-    static func steps(_ options: SimulationOptions) -> [Step] {
+    static func steps(_ options: HistoryOptions) -> [Step] {
         guard options.isRepeating else { return [] }
         var random = SplitMix64(seed: options.seed).split(397)
         var steps: [Step] = []
@@ -50,7 +50,7 @@ enum RepeatPlan {
     }
 
     /// The decisions of a user about another one. No other story is about these two.
-    private static func decisions(_ story: Int, _ options: SimulationOptions) -> [RepeatedCall] {
+    private static func decisions(_ story: Int, _ options: HistoryOptions) -> [RepeatedCall] {
         let (user, other) = (2 * story, 2 * story + 1)
         var calls: [(Int, RepeatedCall.Operation)] = [(user, .add(other))]
         if options.settings.policy.chain.defaultAllowType == .confirm { calls = [(other, .add(user)), (user, .accept(other))] }
@@ -67,7 +67,7 @@ enum RepeatPlan {
 
     /// The attempts of the calls of a story. Each call has some in short intervals, and one that certainly reads its answer.
     private static func attempts(
-        of calls: [RepeatedCall], _ options: SimulationOptions, _ random: inout SplitMix64
+        of calls: [RepeatedCall], _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> [Step] {
         var steps: [Step] = []
         func attempt(_ call: RepeatedCall, at: Int, losesAnswer: Bool) {
@@ -94,9 +94,9 @@ enum RepeatPlan {
     }
 
     private static func fault(
-        at: Int, _ user: Int, _ options: SimulationOptions, _ random: inout SplitMix64
+        at: Int, _ user: Int, _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> [Step] {
-        let kinds = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
+        let kinds = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !kinds.isEmpty else { return [] }
         let (node, other) = (random.number(in: 0...options.nodesCount - 1), random.number(in: 0...options.nodesCount - 1))
         let downMilliseconds = random.number(in: 10...3_000)
