@@ -86,42 +86,35 @@ public struct Plan: Sendable {
     /// Draws a plan.
     public init(_ options: HistoryOptions) {
         var random = SplitMix64(seed: options.seed).split(2)
+        let hasFaults = options.kind.row.hasRandomFaults
         var steps: [Step] = []
         for _ in 0..<options.stepsCount {
             let at = random.number(in: 0...options.activeMilliseconds)
-            let isFault = random.isOnce(in: 4) && !options.isStaged
+            let isFault = random.isOnce(in: 4) && hasFaults
             let action = isFault ? Self.fault(options, &random) : Self.work(options, &random)
             steps.append(Step(at: at, action: action))
         }
-        var apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
-        apart +=
-            Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
-            + Self.halved(options) + CrossPlan.steps(options) + HiddenProfilePlan.steps(options) + RepeatPlan.steps(options)
-        apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
-        apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
-        apart += Self.removing(options) + MachineFaultPlan.steps(options) + ChainPlan.steps(options) + ProfilePlan.steps(options)
+        let apart = options.kind.row.scripts.flatMap { $0(options) }
         // After the end everything is healed, and no more faults follow.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }
 
-    /// The steps by which users hide, in some histories. They come from a separate generator, so that the other steps stay the same.
-    private static func hiding(_ options: HistoryOptions) -> [Step] {
-        var random = SplitMix64(seed: options.seed).split(5)
-        guard random.isOnce(in: 3) else { return [] }
-        return (0..<options.stepsCount / 6).map { _ in
-            let at = random.number(in: 0...options.activeMilliseconds)
-            let users = options.usersCount - 1
-            let some = { (random: inout SplitMix64) in (0..<random.number(in: 0...3)).map { _ in random.number(in: 0...users) } }
-            let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
-            return Step(
-                at: at,
-                action: .setVisibility(
-                    user: random.number(in: 0...users), mode: mode, listed: some(&random),
-                    // Elsewhere the list stands in for the calls about the blocklist, which fill it.
-                    blocked: random.isOnce(in: 2) && !options.hasChain ? some(&random) : [],
-                    isInvisible: random.isOnce(in: 4)))
+    /// Logs in all users, who follow some others.
+    static func audience(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for user in 0..<options.stagedUsersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            steps.append(
+                Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
         }
+        return steps
+    }
+
+    static func setStatus(of user: Int, _ random: inout SplitMix64) -> Step.Action {
+        .setStatus(user: user, text: "text \(random.number(in: 0...999_999))", seconds: nil)
     }
 
     private static func work(_ options: HistoryOptions, _ random: inout SplitMix64) -> Step.Action {

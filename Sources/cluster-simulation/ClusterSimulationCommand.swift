@@ -136,15 +136,15 @@ struct SeedRange: ExpressibleByArgument {
 
 /// Names of kinds of histories.
 struct Kinds: ExpressibleByArgument {
-    let set: Set<HistoryOptions.Kind>
+    let set: Set<HistoryKind>
 
     init?(argument: String) {
         let names = argument.split(separator: ",").map(String.init)
-        set = Set(names.compactMap { HistoryOptions.Kind(rawValue: $0) })
+        set = Set(names.compactMap { HistoryKind(rawValue: $0) })
         guard set.count == names.count, !set.isEmpty else { return nil }
     }
 
-    static var allValueStrings: [String] { HistoryOptions.Kind.allCases.map(\.rawValue) }
+    static var allValueStrings: [String] { HistoryKind.allCases.map(\.rawValue) }
 }
 
 /// Names of faults.

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test("Histories of repeated calls keep every guarantee, and calls are repeated in them") func histories() throws {
-        let seed = try #require((1...1_000 as ClosedRange<UInt64>).first { HistoryOptions(seed: $0).isRepeating })
+        let seed = try #require((1...1_000 as ClosedRange<UInt64>).first { HistoryOptions(seed: $0).kind == .clientsRepeatCalls })
         var cluster = SimulatedCluster(HistoryOptions(seed: seed))
         cluster.run()
         if let violation = cluster.violation { Issue.record("\(cluster.options)\n\(violation)\ncluster-simulation --seed \(seed) --log") }

@@ -28,7 +28,8 @@ enum ChainChecks {
         case .chain(let chainCall):
             cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
             forgetShown(chainCall, by: user, &cluster)
-            if case .setBlocked(_, true) = chainCall, cluster.options.isCrossing { cluster.truth.oracles[user].noteHiding() }
+            guard case .setBlocked(_, true) = chainCall, cluster.options.kind == .friendsHideAndBlock else { return }
+            cluster.truth.oracles[user].noteHiding()
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
         case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &cluster)
         default: break
@@ -230,19 +231,6 @@ public struct ChainCounts: Equatable, Sendable {
         case .unavailable, .conflict: uncertain += 1
         default: refused += 1
         }
-    }
-
-    public static func += (left: inout ChainCounts, right: ChainCounts) {
-        left.done += right.done
-        left.pending += right.pending
-        left.refused += right.refused
-        left.uncertain += right.uncertain
-        left.listsRead += right.listsRead
-        left.noticesRead += right.noticesRead
-        left.profilesSet += right.profilesSet
-        left.profilesTold += right.profilesTold
-        left.profilesExpected += right.profilesExpected
-        left.repetitions += right.repetitions
     }
 }
 

@@ -21,7 +21,7 @@ enum ChainNotices {
 
     /// Whether no event of the history can be lost or overtaken. A change that waits for all nodes may be overtaken by later ones.
     private static func isUndisturbed(_ cluster: SimulatedCluster) -> Bool {
-        let hasBlocks = cluster.truth.chain.hasBlocked || cluster.options.isRepeating
+        let hasBlocks = cluster.truth.chain.hasBlocked || cluster.options.kind == .clientsRepeatCalls
         guard cluster.options.faults.isSubset(of: [.clients]), !hasBlocks else { return false }
         return !cluster.plan.steps.contains { step in
             switch step.action {

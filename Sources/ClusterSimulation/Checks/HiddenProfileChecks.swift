@@ -10,7 +10,7 @@ enum HiddenProfileChecks {
 
     /// Checks that a viewer is told no version of a profile that was written while its user certainly hid from the viewer.
     static func check(_ version: Version, of user: Int, toldTo viewer: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.isCrossing, user != viewer, cluster.isSound else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, user != viewer, cluster.isSound else { return }
         guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses, .clocks, .disks]) else { return }
         let writtenAt = Nanoseconds(version.milliseconds - SimulatedCluster.epoch) * 1_000_000
         let since = writtenAt - .milliseconds(marginMilliseconds)

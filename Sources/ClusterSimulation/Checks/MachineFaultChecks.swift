@@ -29,7 +29,7 @@ enum MachineFaultChecks {
     static func checks(
         of node: Int, _ fault: Fault, for milliseconds: Int, _ cluster: SimulatedCluster
     ) -> [(SimulationEvent.What, after: Nanoseconds)] {
-        guard [.clockJump, .fullDisk, .wrongClocks].contains(cluster.options.kind), cluster.nodes[node].isUp else { return [] }
+        guard [.clocksJump, .disksFill, .clocksAreWrong].contains(cluster.options.kind), cluster.nodes[node].isUp else { return [] }
         // A jump of all clocks is followed, and is over then.
         let over = cluster.options.hasCommonJump ? commonJumpMin + 8_000 : milliseconds + 10_000
         let phases: [(Phase, Int)] = [(.noticed(fault), 1_000), (.handedOver(fault), 2_000), (.over(fault), over)]
@@ -59,7 +59,7 @@ enum MachineFaultChecks {
 
     /// Why a call may not be refused: only one disk is full, and its node has given its slots away.
     static func problem(of refusal: Refusal, to call: SimulatedCall, by node: Int, _ cluster: SimulatedCluster) -> String? {
-        guard cluster.options.kind == .fullDisk, refusal.code == 50001, cluster.nodes.count(where: \.disk.isFull) == 1,
+        guard cluster.options.kind == .disksFill, refusal.code == 50001, cluster.nodes.count(where: \.disk.isFull) == 1,
             let full = cluster.nodes.first(where: \.disk.isFull), call.at - full.filledAt > .milliseconds(2_500),
             cluster.nodes.allSatisfy(\.isUp)
         else { return nil }
@@ -80,7 +80,7 @@ enum MachineFaultChecks {
 
     /// The link with too many messages about clocks, when one more batch arrives on it.
     static func problem(with batch: [UInt8], on index: Int, _ cluster: inout SimulatedCluster) -> String? {
-        guard cluster.options.kind == .wrongClocks else { return nil }
+        guard cluster.options.kind == .clocksAreWrong else { return nil }
         if cluster.time - cluster.links[index].clocks.since > .milliseconds(1_000) { cluster.links[index].clocks = (cluster.time, 0) }
         for case .clocks in Message.all(in: batch) { cluster.links[index].clocks.count += 1 }
         guard cluster.links[index].clocks.count > clocksMax else { return nil }

@@ -42,14 +42,15 @@ enum OwnListChecks {
 
     /// Handles an answer of `getFriendList`: a whole list, or the changes since another sequence.
     static func read(_ json: JSONValue, to query: FriendQuery, by user: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.isCrossing, query.cursor == nil, json["cursor"] == nil else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, query.cursor == nil, json["cursor"] == nil else { return }
         let isWhole = json["isFull"] == .bool(true)
         check(json, of: isWhole ? "friends" : "friends since \(query.since ?? "")", user, &cluster)
     }
 
     /// Reads an event of a stream. All sessions are told the same about a step from one sequence to the next.
     static func read(_ event: SimulatedClient.Event, by user: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.isCrossing, let from = event.data["fromSeq"]?.text, event.name.hasPrefix("onFriendList") else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, event.name.hasPrefix("onFriendList"), let from = event.data["fromSeq"]?.text
+        else { return }
         check(event.data, of: "\(event.name) since \(from)", user, &cluster)
     }
 

@@ -44,7 +44,7 @@ enum SightChecks {
 
     /// Checks the records of an answer at rest.
     static func check(_ records: [Record?], inAnswerTo call: SimulatedCall, by node: NodeID, _ cluster: SimulatedCluster) {
-        guard cluster.options.isCrossing, cluster.phase == .resting, isCertain(cluster) else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, cluster.phase == .resting, isCertain(cluster) else { return }
         for record in records.compactMap(\.self) {
             guard let user = cluster.userIndex(record.user.id) else { continue }
             check(record.statusType.name.description, of: user, shownTo: call.user, by: "\(node)", cluster)

@@ -127,7 +127,9 @@ extension SimulatedCluster {
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
         if let problem = MachineFaultChecks.problem(of: refusal, to: call, by: node, self) { violate(.faultsStayLocal, problem) }
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
-        guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
+        guard options.kind == .nodesLeaveUntilOne, refusal != .noSession, isAlone, call.at - disturbedAt > .milliseconds(4_000) else {
+            return
+        }
         violate(
             .loneNodeTakesChanges, "\(nodes[node].id) refuses \(call.call) of user-\(call.user), \(refusal), though all others have left")
     }

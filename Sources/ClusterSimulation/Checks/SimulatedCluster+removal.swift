@@ -6,7 +6,7 @@ extension SimulatedCluster {
     private var forgetAfterMilliseconds: Milliseconds { options.settings.policy.forgetAfterSeconds * 1_000 }
 
     /// Whether the user was removed, or was never written.
-    func isRemoved(_ record: Record) -> Bool { options.isRemoval && record.isBlank }
+    func isRemoved(_ record: Record) -> Bool { options.kind == .awayUsersAreRemoved && record.isBlank }
 
     /// Whether the user was removed after the end of the newest acknowledged custom status, or without one.
     func endedWithRemoval(of user: Int, _ record: Record) -> Bool {
@@ -62,8 +62,10 @@ extension SimulatedCluster {
 
     /// Checks that at rest nothing is left of a user who had to be removed.
     mutating func checkRemoved(_ user: Int, _ record: Record, follows: Bool, isFollowed: Bool, owner: Int) {
-        guard options.isRemoval, record.version > .zero, truth.presences[user].openCount == 0, record.statusType != .online else { return }
-        guard !follows, !isFollowed, record.customStatus.isEmpty, !record.hasEvents, !record.hasPrivacy, !record.isRegistered else {
+        guard options.kind == .awayUsersAreRemoved, record.version > .zero, truth.presences[user].openCount == 0 else { return }
+        guard record.statusType != .online, !follows, !isFollowed, record.customStatus.isEmpty, !record.hasEvents, !record.hasPrivacy,
+            !record.isRegistered
+        else {
             return
         }
         // Subscriptions of this user or to this user that have ended since delay it.

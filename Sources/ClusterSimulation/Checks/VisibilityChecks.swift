@@ -8,7 +8,7 @@ enum VisibilityChecks {
         _ user: Int, by viewer: Int, _ rule: Visibility, since moment: Nanoseconds, _ cluster: SimulatedCluster
     ) -> Bool {
         var rule = rule
-        if cluster.options.isCrossing {
+        if cluster.options.kind == .friendsHideAndBlock {
             let isBlocked = cluster.isSound && cluster.truth.chain.mustBlock(viewer, by: user, since: moment)
             rule.blocked = isBlocked ? [cluster.userID(viewer)] : []
         }
@@ -26,7 +26,7 @@ enum VisibilityChecks {
         guard let rule = oracle.rule, !oracle.isBusy, !cluster.options.faults.contains(.clocks) else { return }
         let known = record.privacy?.visibility ?? Visibility()
         // ``SightChecks`` compares the blocked users if the blocklist names them.
-        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.options.isCrossing { return }
+        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.options.kind == .friendsHideAndBlock { return }
         cluster.violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)")
     }
 

@@ -239,14 +239,14 @@ extension SimulatedCluster {
         nodes[node].node.leave(at: nodes[node].now(time))
         obey(node)
         // A process ends when its last messages were taken (`Links.whenSent`). Without network faults that is certain.
-        guard options.isShrinking else { return end(node, run) }
+        guard options.kind == .nodesLeaveUntilOne else { return end(node, run) }
         plan(.end(node: node, run: run), after: .milliseconds(20))
     }
 
     private mutating func end(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
         kill(node)
-        nodes[node].hasLeft = options.isShrinking
+        nodes[node].hasLeft = options.kind == .nodesLeaveUntilOne
         // The first node to start may not know what the others have taken with them, and waits for nobody. Its "all" then covers less.
         if !nodes.contains(where: \.isUp) { for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() } }
         plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].leaving.downMilliseconds))
@@ -481,7 +481,7 @@ extension SimulatedCluster {
             noteOffline(rows, by: node, in: turn)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
             if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
-            if options.isRemoval { checkRemoval(in: rows, by: node) }
+            if options.kind == .awayUsersAreRemoved { checkRemoval(in: rows, by: node) }
         case .deleteSlots(let slots):
             note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
             note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }

@@ -29,7 +29,7 @@ extension SimulatedCluster {
             // No call names the blocked users if the blocklist says who they are.
             let change = Visibility.Change(
                 mode: mode, isInvisible: isInvisible, listed: listed.map(userID),
-                blocked: options.isCrossing ? nil : blocked.map(userID))
+                blocked: options.kind == .friendsHideAndBlock ? nil : blocked.map(userID))
             call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
             if isFullAndAlone(node) { return }
@@ -137,7 +137,7 @@ extension SimulatedCluster {
     }
 
     /// Whether the call is later by all clocks. Of two concurrent changes of one visibility the later call wins.
-    private func isLater(than other: Nanoseconds) -> Bool { options.isContested && time > other + .milliseconds(100) }
+    private func isLater(than other: Nanoseconds) -> Bool { options.kind == .visibilityIsSetTwice && time > other + .milliseconds(100) }
 
     /// A node for a call of a user whose two devices are both on other nodes. Their streams then leave nothing out.
     private func nodeElsewhere(_ call: Call, by user: Int) -> Int? {

@@ -113,27 +113,18 @@ public struct SimulatedCluster {
 
         public init() {}
 
+        private static var all: [WritableKeyPath<Counts, Int>] {
+            [
+                \.eventsCount, \.batches, \.pushes, \.recordsAnswered, \.acknowledged, \.refused, \.kills, \.drains, \.resets, \.logins,
+                \.relayed, \.relaysFetched, \.viewDifferences, \.published, \.eventsExpected, \.policyChanges, \.removals,
+                \.kicks.acknowledged, \.kicks.streamsEnded, \.kicks.tokensRefused, \.push.logins, \.push.onlineUsers, \.chain.done,
+                \.chain.pending, \.chain.refused, \.chain.uncertain, \.chain.listsRead, \.chain.noticesRead, \.chain.profilesSet,
+                \.chain.profilesTold, \.chain.profilesExpected, \.chain.repetitions,
+            ]
+        }
+
         public static func += (left: inout Counts, right: Counts) {
-            left.eventsCount += right.eventsCount
-            left.batches += right.batches
-            left.pushes += right.pushes
-            left.recordsAnswered += right.recordsAnswered
-            left.acknowledged += right.acknowledged
-            left.refused += right.refused
-            left.kills += right.kills
-            left.drains += right.drains
-            left.resets += right.resets
-            left.logins += right.logins
-            left.relayed += right.relayed
-            left.relaysFetched += right.relaysFetched
-            left.viewDifferences += right.viewDifferences
-            left.published += right.published
-            left.eventsExpected += right.eventsExpected
-            left.kicks += right.kicks
-            left.policyChanges += right.policyChanges
-            left.removals += right.removals
-            left.push += right.push
-            left.chain += right.chain
+            for count in all { left[keyPath: count] += right[keyPath: count] }
         }
     }
 
@@ -159,8 +150,8 @@ public struct SimulatedCluster {
         clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
-        userIDs = MachineFaultPlan.userIDs(options)
-        hidesUsers = options.isCrossing || self.plan.steps.contains(where: \.hidesUser)
+        userIDs = LostRows.userIDs(options)
+        hidesUsers = options.kind == .friendsHideAndBlock || self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
@@ -176,15 +167,15 @@ public struct SimulatedCluster {
         let end = Self.calmMilliseconds + options.activeMilliseconds
         advance(to: .milliseconds(end))
         guard violation == nil else { return }
-        if options.isSuccession { checkGhosts() }
-        if options.isInheritance { twice { $0.checkInheritance() } }
+        if options.kind == .registrationsWait { checkGhosts() }
+        if options.kind == .deathIsLearnedInTurn { twice { $0.checkInheritance() } }
         heal()
         rest(Self.viewsMilliseconds)
         if violation == nil { twice { $0.checkViews() } }
         rest(Self.restMilliseconds)
         if violation == nil { twice { $0.checkRest() } }
         if violation == nil { ChainChecks.finish(&self) }
-        if violation == nil, options.isCrossing { SightChecks.finish(&self) }
+        if violation == nil, options.kind == .friendsHideAndBlock { SightChecks.finish(&self) }
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }
@@ -299,7 +290,7 @@ public struct SimulatedCluster {
 
     func userID(_ user: Int) -> UserID { userIDs[user] }
 
-    /// The number of a user of the simulation: see ``MachineFaultPlan/userIDs(_:)``.
+    /// The number of a user of the simulation: see ``LostRows/userIDs(_:)``.
     func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count).prefix { $0 != "." }) }
 
     func link(_ from: Int, _ to: Int) -> Int { from * nodes.count + to }
@@ -318,12 +309,6 @@ public struct KickCounts: Equatable, Sendable {
     public var streamsEnded = 0
     /// Tokens that were refused because a kick voided them.
     public var tokensRefused = 0
-
-    public static func += (left: inout KickCounts, right: KickCounts) {
-        left.acknowledged += right.acknowledged
-        left.streamsEnded += right.streamsEnded
-        left.tokensRefused += right.tokensRefused
-    }
 }
 
 /// Counts of devices that vendor push reaches.
@@ -331,9 +316,4 @@ public struct PushCounts: Equatable, Sendable {
     public var logins = 0
     /// Users that only such a device kept ONLINE at the end.
     public var onlineUsers = 0
-
-    public static func += (left: inout PushCounts, right: PushCounts) {
-        left.logins += right.logins
-        left.onlineUsers += right.onlineUsers
-    }
 }

@@ -163,7 +163,7 @@ public enum Twins {
 
     /// Gives up the links of a node to other addresses of a member (`Links.connect`).
     static func giveUpLinks(of node: Int, to peer: Peer, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .twin else { return }
+        guard cluster.options.kind == .twoProcessesShareID else { return }
         let target = cluster.nodeIndex(peer.address)
         for host in cluster.nodes.indices where cluster.nodes[host].id == peer.id && host != target && host != node {
             cluster.dropOwnLink(cluster.link(node, host))
@@ -172,7 +172,7 @@ public enum Twins {
 
     /// Whether the sender of a batch may go on. A sender whose successor is a member is refused, and ends.
     static func isTaken(_ isTaken: Bool, _ link: Int, _ cluster: inout SimulatedCluster) -> Bool {
-        guard !isTaken, cluster.options.kind == .twin else { return true }
+        guard !isTaken, cluster.options.kind == .twoProcessesShareID else { return true }
         let (from, to) = (cluster.links[link].from, cluster.links[link].to)
         let process = cluster.nodes[from].look { $0.cluster.own }
         guard let refusal = cluster.nodes[to].look({ $0.cluster.supersession(of: process) }) else { return true }
@@ -241,7 +241,7 @@ public enum Twins {
     static func flap(
         _ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int, _ cluster: SimulatedCluster
     ) -> String? {
-        guard cluster.options.kind == .twin, told.statusType != "ONLINE", told.statusType != "UNKNOWN", !cluster.isHealed,
+        guard cluster.options.kind == .twoProcessesShareID, told.statusType != "ONLINE", told.statusType != "UNKNOWN", !cluster.isHealed,
             !cluster.truth.oracles[user].hasHidden, let stream = cluster.clients[client].stream, cluster.nodes[stream.node].twin == nil
         else { return nil }
         let first = user * SimulatedClient.devicesPerUser

@@ -134,7 +134,7 @@ extension SimulatedCluster {
         // Without any visibility everybody may see the user. A later call on the other side of a split wins.
         let copies = nodes.count { node in
             node.disk.rows[key].map {
-                $0.says(rule, comparesBlocked: !options.isCrossing) || $0.isWritten(after: askedAt) || isOverruled($0)
+                $0.says(rule, comparesBlocked: options.kind != .friendsHideAndBlock) || $0.isWritten(after: askedAt) || isOverruled($0)
             } ?? (rule == Visibility())
         }
         if copies < disksExpected {

@@ -5,19 +5,13 @@ import PresenceWire
 ///
 /// The lists are short, so that they are full. Calls about the same two users come at once, and faults meet them.
 enum ChainPlan {
-    /// Whether a history is of this kind. A separate generator draws it, so that the other histories stay the same.
-    static func isDrawn(seed: UInt64) -> Bool {
-        var random = SplitMix64(seed: seed).split(370)
-        return random.isOnce(in: 12)
-    }
-
     /// The faults of a history: mostly few kinds, so that the answers of calls are certain.
     private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [], [.kills], [.kills], [.kills, .resets], [.resets, .delays], [.drains], [.drains, .kills], [.partitions], [.pauses],
         [.disks], [.disks, .kills], [.clocks], [.clocks, .kills], [.partitions, .kills], [.resets, .delays, .kills],
     ]
 
-    static func stage(_ options: inout HistoryOptions) {
+    static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
         var random = SplitMix64(seed: options.seed).split(371)
         options.nodesCount = [1, 2, 3, 3, 3, 4, 4, 5][random.number(in: 0...7)]
         options.usersCount = random.number(in: 3...5)
@@ -38,7 +32,6 @@ enum ChainPlan {
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {
-        guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(372)
         var (steps, number): ([Step], Int) = ([], 0)
         // In a history without blocks no event may overtake another one.
@@ -139,7 +132,7 @@ enum ChainPlan {
         var other = SplitMix64(seed: options.seed).split(375 + UInt64(at))
         let settings =
             "\"friends.autoNotify\":\(other.isOnce(in: 2)),\"rate.chain\":false,\"block.hidesStatus\":false,\"friends.max\":\(options.settings.policy.chain.friendsMax),"
-            + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Plan.keptSettings(options))"
+            + "\"profile.defaultAllowType\":\"\(allowType(&random).rawValue)\",\(Publications.keptSettings(options))"
         return Step(at: at, action: .setPolicy("{\"preset\":\"rollcall\",\"settings\":{\(settings)}}"))
     }
 }

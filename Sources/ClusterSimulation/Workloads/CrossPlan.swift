@@ -5,19 +5,11 @@ import PresenceWire
 ///
 /// Mostly few kinds of faults happen, or none, so that the answers of calls are certain.
 enum CrossPlan {
-    /// The stream that decides whether a history is of this kind. With it the seeds that found a bug once keep their histories.
-    private static let stream: UInt64 = 3_681
-
-    static func isDrawn(seed: UInt64) -> Bool {
-        var random = SplitMix64(seed: seed).split(stream)
-        return random.isOnce(in: 16)
-    }
-
     private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [], [], [], [], [.clients], [.clients], [.resets], [.resets, .delays], [.drains], [.kills], [.kills, .resets],
     ]
 
-    static func stage(_ options: inout HistoryOptions) {
+    static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
         var random = SplitMix64(seed: options.seed).split(381)
         options.nodesCount = [1, 2, 3, 3, 3, 4][random.number(in: 0...5)]
         options.usersCount = random.number(in: 3...5)
@@ -33,7 +25,6 @@ enum CrossPlan {
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {
-        guard options.isCrossing else { return [] }
         var random = SplitMix64(seed: options.seed).split(382)
         return logins(options, &random) + relations(options, &random) + visibilities(options, &random) + statuses(options, &random)
             + sessions(options, &random) + lists(options, &random)

@@ -6,7 +6,6 @@ import PresenceWire
 /// A separate generator draws them, for some of the histories of ``CrossPlan``. The others keep their steps.
 enum HiddenProfilePlan {
     static func steps(_ options: HistoryOptions) -> [Step] {
-        guard options.isCrossing else { return [] }
         var random = SplitMix64(seed: options.seed).split(383)
         guard random.isOnce(in: 2) else { return [] }
         var steps = (0..<options.usersCount).map { user in

@@ -9,7 +9,6 @@ enum ProfilePlan {
     static let fields: [Profile.Standard] = [.nick, .selfSignature, .level]
 
     static func steps(_ options: HistoryOptions) -> [Step] {
-        guard options.isBefriending else { return [] }
         var random = SplitMix64(seed: options.seed).split(373)
         // The other histories show the chain alone.
         guard !random.isOnce(in: 3) else { return [] }

@@ -5,19 +5,11 @@ import PresenceWire
 ///
 /// All decisions and events of such a history have keys. So nothing but a repetition could change the facts of a story in between.
 enum RepeatPlan {
-    /// The stream that decides whether a history is of this kind. With it the seeds that found a bug once keep their histories.
-    private static let stream: UInt64 = 135_873
-
-    static func isDrawn(seed: UInt64) -> Bool {
-        var random = SplitMix64(seed: seed).split(stream)
-        return random.isOnce(in: 24)
-    }
-
     private static let faults: [Set<HistoryOptions.Fault>] = [
         [], [.kills], [.kills], [.kills], [.drains], [.drains], [.resets], [.resets, .delays], [.kills, .resets],
     ]
 
-    static func stage(_ options: inout HistoryOptions) {
+    static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
         var random = SplitMix64(seed: options.seed).split(396)
         options.nodesCount = random.number(in: 3...4)
         options.usersCount = 2 * random.number(in: 2...3)
@@ -33,7 +25,6 @@ enum RepeatPlan {
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {
-        guard options.isRepeating else { return [] }
         var random = SplitMix64(seed: options.seed).split(397)
         var steps: [Step] = []
         for user in 0..<options.usersCount {

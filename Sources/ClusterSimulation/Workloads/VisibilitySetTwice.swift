@@ -1,14 +1,18 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
+/// Users set their visibility from two places at once.
+enum VisibilitySetTwice {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        (options.nodesCount, options.faults) = (random.number(in: 3...5), [.delays])
+    }
+
     /// Users set their visibility, and a moment later, from another node, the opposite or the earlier one.
     ///
     /// All messages of one node are slow, so the earlier call may be carried out last.
-    static func contested(_ options: HistoryOptions) -> [Step] {
-        guard options.isContested else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(17)
-        var steps = audience(options, &random)
+        var steps = Plan.audience(options, &random)
         var modes = Array(repeating: Visibility.Mode.everyone, count: options.usersCount)
         for at in stride(from: 1_500, to: options.activeMilliseconds - 1_500, by: 2_500) {
             let slow = random.number(in: 0...options.nodesCount - 1)
@@ -25,7 +29,7 @@ extension Plan {
                 }
                 modes[user] = second
                 // A viewer who may not see the user would notice a change.
-                for _ in 0...1 { steps.append(Step(at: at + random.number(in: 400...2_300), action: setStatus(of: user, &random))) }
+                for _ in 0...1 { steps.append(Step(at: at + random.number(in: 400...2_300), action: Plan.setStatus(of: user, &random))) }
             }
         }
         return steps

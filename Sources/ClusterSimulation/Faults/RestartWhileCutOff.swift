@@ -1,16 +1,21 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
+/// A node is cut off and restarts meanwhile, and receives calls as soon as the others are reachable.
+enum RestartWhileCutOff {
+    static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
+        (options.nodesCount, options.usersCount, options.faults) = (3, 14, [.partitions, .kills, .delays])
+        (options.activeMilliseconds, options.stepsCount) = (37_000, 20)
+    }
+
     /// A node is cut off until the others have its slots. Meanwhile another process starts there, alone, which the others never declare
     /// dead.
     ///
     /// It receives calls as soon as the others are reachable: it uses the common ring before them, or after. In some histories their
     /// changes arrive slowly.
-    static func rejoining(_ options: HistoryOptions) -> [Step] {
-        guard options.isRejoining else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(43)
-        var steps = audience(options, &random)
+        var steps = Plan.audience(options, &random)
         for round in stride(from: 1_500, to: options.activeMilliseconds - 11_000, by: 12_000) {
             steps += rejoining(options, after: round + random.number(in: 0...500), &random)
         }
@@ -34,7 +39,7 @@ extension Plan {
             }
         }
         for user in 0..<options.stagedUsersCount {
-            steps.append(Step(at: random.number(in: end - 2_000...end), action: setStatus(of: user, &random)))
+            steps.append(Step(at: random.number(in: end - 2_000...end), action: Plan.setStatus(of: user, &random)))
         }
         for delay in 0..<800 {
             let targets = (0...2).map { _ in random.number(in: 0...options.usersCount - 1) }

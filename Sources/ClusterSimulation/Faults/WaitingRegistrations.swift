@@ -1,14 +1,19 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
+/// One node ends, and the messages to the new owners of its users wait there.
+enum WaitingRegistrations {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        (options.nodesCount, options.faults) = (random.number(in: 4...5), [.kills, .resets, .delays])
+        options.activeMilliseconds = 20_000
+    }
+
     /// A node ends, and the registrations at the new owners of its users wait, because one node sends its rows slowly.
     ///
     /// Meanwhile another node with a registration ends, or registers again. No node comes back.
-    static func succeeding(_ options: HistoryOptions) -> [Step] {
-        guard options.isSuccession else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(19)
-        var steps = audience(options, &random)
+        var steps = Plan.audience(options, &random)
         let at = options.activeMilliseconds - 17_000
         let first = random.number(in: 0...options.nodesCount - 1)
         let node = { (count: Int) in (first + count) % options.nodesCount }

@@ -1,15 +1,17 @@
 import PresenceCore
 import PresenceWire
 
-/// Histories with many changes and many reconnections, in which a stream decides what it sends again and what it leaves out.
-extension Plan {
-    /// The steps, from a separate generator, so that the other steps stay the same.
-    ///
-    /// The two devices of a user come and go, and replace each other's news. Histories with few users have no such steps.
-    static func returning(_ options: HistoryOptions) -> [Step] {
+/// Many changes and many reconnections, in which a stream decides what it sends again and what it leaves out.
+enum Reconnections {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        options.faults = options.faults.intersection([.disks]).union([.resets, .delays])
+        if random.isOnce(in: 2) { options.settings.relayAbove = 1 }
+    }
+
+    /// The steps of these histories, and of one in three others: the two devices of a user come and go, and replace each other's news.
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(6)
-        // If links are slow up to the end, the last changes arrive after the checks.
-        guard !options.isInheritance, !options.isOvertaken, !options.isRemoval, random.isOnce(in: 3) || options.isReturn else { return [] }
+        guard random.isOnce(in: 3) || options.kind == .clientsReconnect else { return [] }
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser

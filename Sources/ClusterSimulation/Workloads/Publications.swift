@@ -1,8 +1,8 @@
 import PresenceCore
 import PresenceWire
 
-/// Histories in which users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
-extension Plan {
+/// Users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
+enum Publications {
     /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
     static func keptSettings(_ options: HistoryOptions) -> String {
         "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
@@ -17,11 +17,10 @@ extension Plan {
         "\"self.reportStatus\":\"unknown\"", "\"customStatus.needsSession\":true",
     ]
 
-    /// The steps. A separate generator draws them, so that all other steps and histories stay the same.
-    static func publishing(_ options: HistoryOptions) -> [Step] {
+    /// The steps, in one history of three. Setting a policy would switch the removal of users off, and make friend lists long.
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
-        // Setting a policy would switch the removal of users off, and make friend lists long.
-        guard random.isOnce(in: 3), !options.isRemoval, !options.hasChain else { return [] }
+        guard random.isOnce(in: 3) else { return [] }
         let count = max(options.stepsCount / 4, 12)
         var steps = viewers(options, &random) + events(count, options, &random)
         let (isReachable, changesPolicy) = (random.isOnce(in: 3), random.isOnce(in: 2))

@@ -1,12 +1,18 @@
 import PresenceCore
 import PresenceWire
 
-/// Histories in which the only fault is that one node ends, after all users have been online for long. The expected view is then certain.
-extension Plan {
+/// One node ends after all users have been online for long, and nothing else fails. The expected view is then certain.
+enum NodeEnd {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        options.faults = [random.isOnce(in: 2) ? .drains : .kills]
+        options.activeMilliseconds = max(options.activeMilliseconds, 14_000)
+        if random.isOnce(in: 2) { options.settings.offlineGrace = .zero }
+    }
+
     /// All users follow some others, then the node ends. Just before it new devices log in, and must move on before they have received
     /// everything.
-    static func departing(_ options: HistoryOptions) -> [Step] {
-        guard options.isDeparture, !options.faults.isDisjoint(with: [.drains, .kills]) else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
+        guard !options.faults.isDisjoint(with: [.drains, .kills]) else { return [] }
         var random = SplitMix64(seed: options.seed).split(9)
         var steps: [Step] = []
         let end = random.number(in: 9_000...options.activeMilliseconds - 1_000)

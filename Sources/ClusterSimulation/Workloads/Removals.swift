@@ -1,13 +1,22 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
+/// The policy removes users who have been away for seven seconds.
+enum Removals {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        (options.nodesCount, options.usersCount) = (random.number(in: 1...4), random.number(in: 4...9))
+        options.faults = [.kills, .resets, .disks]
+        (options.activeMilliseconds, options.stepsCount) = (36_000, random.number(in: 0...10))
+        options.settings.digestInterval = .seconds(random.isOnce(in: 2) ? 3 : 30)
+        options.settings.policy.forgetAfterSeconds = 7
+        (options.settings.blankHorizon, options.settings.watchLinger) = (.seconds(6), .seconds(random.number(in: 1...3)))
+    }
+
     /// Users log in, are followed for a while, go, and come back around their removal (`users.forgetAfter`) or the removal of their blank
     /// records.
     ///
     /// Nodes are killed for less than these times, links break, and disks are slow.
-    static func removing(_ options: HistoryOptions) -> [Step] {
-        guard options.isRemoval else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(340)
         var steps: [Step] = []
         for user in 0..<options.usersCount { steps += visits(of: user, options, &random) }

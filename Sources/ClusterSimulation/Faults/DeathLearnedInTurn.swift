@@ -1,16 +1,23 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
-    /// A node ends for good, and the others learn of it one after the other.
+/// One node ends for good, and the others learn of it one after the other.
+enum DeathLearnedInTurn {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        (options.nodesCount, options.usersCount) = (random.number(in: 4...5), 24)
+        options.faults = [.kills, .resets, .delays]
+        (options.activeMilliseconds, options.stepsCount) = (20_000, 20)
+        // The repair by digests would hide that a message is missing.
+        options.settings.digestInterval = .seconds(60)
+    }
+
+    /// The first node registers sessions and views with the new owners before these know that they own the users.
     ///
-    /// The first node registers sessions and views with the new owners before these know that they own the users. In some histories one
-    /// node sends its rows slowly, so that the registrations wait at the new owners. Then the registrations end, and the message of the end
-    /// is lost with the link that carries it.
-    static func inheriting(_ options: HistoryOptions) -> [Step] {
-        guard options.isInheritance else { return [] }
+    /// In some histories one node sends its rows slowly, so that the registrations wait at the new owners. Then the registrations end, and
+    /// the message of the end is lost with the link that carries it.
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(41)
-        var steps = audience(options, &random)
+        var steps = Plan.audience(options, &random)
         for user in 0..<options.stagedUsersCount {
             let second = user * SimulatedClient.devicesPerUser + 1
             steps.append(Step(at: random.number(in: 0...800), action: .login(client: second, node: 0, resumes: false)))
@@ -20,7 +27,7 @@ extension Plan {
         steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 60_000)))
         if random.isOnce(in: 2) { return steps + unsaying(at, ended, options, &random) }
         for user in 0..<options.stagedUsersCount {
-            for _ in 0...1 { steps.append(Step(at: at + random.number(in: 500...13_000), action: setStatus(of: user, &random))) }
+            for _ in 0...1 { steps.append(Step(at: at + random.number(in: 500...13_000), action: Plan.setStatus(of: user, &random))) }
         }
         return steps
     }

@@ -1,13 +1,17 @@
 import PresenceCore
 import PresenceWire
 
-extension Plan {
+/// The last remaining node is told to stop, and so is one that has just started.
+enum LastNodeStops {
+    static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
+        (options.nodesCount, options.faults, options.stepsCount, options.activeMilliseconds) = (4, [.drains], 0, 14_000)
+    }
+
     /// Two nodes of four leave, and then all users follow some others.
     ///
     /// One more node leaves, and the last one is told to stop. A second node starts, and is told to stop before it can have received the
     /// rows of the last one. The last one ends. A third node starts, and all lists are emptied there.
-    static func stopping(_ options: HistoryOptions) -> [Step] {
-        guard options.isStopping else { return [] }
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(32)
         var steps: [Step] = []
         // The earliest time at which a node ends after it was told to stop.

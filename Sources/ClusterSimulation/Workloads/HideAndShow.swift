@@ -1,11 +1,13 @@
 import PresenceCore
 import PresenceWire
 
-/// Histories in which a few users hide and show themselves again and again, by visibilities that they had before, while many others look.
-extension Plan {
-    /// The steps, from a separate generator, so that the other steps stay the same.
-    static func seeking(_ options: HistoryOptions) -> [Step] {
-        guard options.isSeeking else { return [] }
+/// A few users hide and show themselves again and again, by visibilities that they had before, while many others look.
+enum HideAndShow {
+    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
+        if random.isOnce(in: 3) { options.settings.linkMessagesMax = 16 }
+    }
+
+    static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(7)
         let stars = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
         var steps: [Step] = []
