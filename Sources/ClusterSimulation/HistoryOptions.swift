@@ -90,18 +90,10 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
     /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
     var asksKnownMembers: Bool { kind == .nodeReturnsFromSplit || kind == .nodeRestartsCutOff }
 
-    /// Whether nothing but clients fails. Then each node follows a policy before the next one is set.
-    var hasClientFaultsAlone: Bool { kind == .randomSteps && faults.isSubset(of: [.clients]) }
-
     /// The setting `rate.changes` as JSON.
     var changesRate: String {
         settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
     }
-
-    /// Whether nothing delays messages between nodes for longer than a moment.
-    ///
-    /// Then no user who came back within the grace may be shown as OFFLINE, and a query is as new as it claims.
-    var isCalm: Bool { faults.isDisjoint(with: [.partitions, .pauses, .delays, .clocks, .disks]) }
 
     public var description: String {
         let names = Fault.allCases.filter { faults.contains($0) }.map(\.rawValue).joined(separator: ",")
@@ -112,10 +104,6 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
 }
 
 extension HistoryOptions {
-    /// The faults that may keep a custom status beyond its end.
-    static let faultsOfEnds: Set<Fault> = [.partitions, .pauses, .clocks]
-    static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .disks, .clients])
-
     /// Whether the steps are about the relationship chain.
     var hasChain: Bool { [.usersBefriend, .friendsHideAndBlock, .clientsRepeatCalls].contains(kind) }
 }

@@ -110,6 +110,18 @@ import Testing
         #expect(count == Self.booleansOfHTTP2Max, "if there are fewer, lower the limit")
     }
 
+    /// The words by which a check would make an exception that is no row of the tables of exceptions.
+    nonisolated(unsafe) private static let doubts = /\.(faults|isBusy|isCertain|hasHidden|excusedUntil|crippledAt|manyKilledAt)\b/
+
+    @Test("Checks of the simulator make only the exceptions of the tables") func exceptions() {
+        let checks = TidyTests.sources.filter { $0.path.contains("ClusterSimulation/Checks/") && !$0.path.hasSuffix("Exception.swift") }
+        let found = checks.flatMap { source in
+            source.lines.filter { $0.contains(Self.doubts) && !$0.contains("excusedUntil = ") }.map { "\(source.path): \($0)" }
+        }
+        #expect(checks.count > 10)
+        #expect(found == [])
+    }
+
     @Test("Only the folder Node extends Node") func extensionsOfNode() {
         let outside = TidyTests.sources.filter { source in
             source.path.hasPrefix("Sources") && !source.path.contains("PresenceCore/Node/")

@@ -74,28 +74,22 @@ enum ChainChecks {
     }
 
     private static func trust(in call: SimulatedCall, isAlone: Bool, _ cluster: SimulatedCluster) -> ChainOracle.Trust {
-        let faults = cluster.options.faults
         let arrived = call.at - .milliseconds(arrivalMilliseconds)
         return ChainOracle.Trust(
-            isComplete: isTrusted(isAlone: isAlone, cluster), mayBeRetry: !faults.subtracting([.clients]).isEmpty,
-            arrivedBefore: faults.isDisjoint(with: [.partitions, .pauses, .delays]) ? arrived : .min)
+            isComplete: isTrusted(isAlone: isAlone, cluster), mayBeRetry: cluster.isExcused(by: .faultsOfNodes),
+            arrivedBefore: cluster.isExcused(by: .split, .slowLinks) ? .min : arrived)
     }
 
     /// Whether all nodes know what is acknowledged now.
     static func isTrusted(isAlone: Bool, _ cluster: SimulatedCluster) -> Bool {
-        cluster.options.faults.isDisjoint(with: [.partitions, .pauses]) && !isAlone && isSound(cluster)
-    }
-
-    /// Whether at most one replica of each user was down lately. The start of the history, at which no node has rows yet, does not count.
-    private static func isSound(_ cluster: SimulatedCluster) -> Bool {
-        cluster.isSound || cluster.crippledAt < .milliseconds(SimulatedCluster.calmMilliseconds)
+        !isAlone && !cluster.isExcused(by: .split) && !cluster.isExcused(by: .crippledAfterStart)
     }
 
     // MARK: While things happen
 
     /// Checks the lists of the users of whom a node writes rows.
     static func check(_ rows: [Row], by node: Int, _ cluster: SimulatedCluster) {
-        guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses]) else { return }
+        guard !cluster.isExcused(by: .split) else { return }
         var last: UserID?
         for row in rows where (row.kind == .friend || row.kind == .chainOutbox) && row.value != nil && row.user != last {
             last = row.user
@@ -137,8 +131,7 @@ enum ChainChecks {
             cluster.violate(.outboxDrains, "\(cluster.nodes[node].id) still asks whether decisions of other users count")
         }
         guard !cluster.isBroken else { return }
-        let isSplit = !cluster.options.faults.isDisjoint(with: [.partitions, .pauses])
-        let problem = cluster.truth.chain.problem(isSplit: isSplit) { user, kind in
+        let problem = cluster.truth.chain.problem(isSplit: cluster.isExcused(by: .split)) { user, kind in
             Set(rows(kind, of: user, cluster).compactMap { cluster.userIndex($0.key) })
         }
         if let problem { cluster.violate(problem.0, problem.1) }

@@ -21,8 +21,7 @@ enum ChainNotices {
 
     /// Whether no event of the history can be lost or overtaken. A change that waits for all nodes may be overtaken by later ones.
     private static func isUndisturbed(_ cluster: SimulatedCluster) -> Bool {
-        let hasBlocks = cluster.truth.chain.hasBlocked || cluster.options.kind == .clientsRepeatCalls
-        guard cluster.options.faults.isSubset(of: [.clients]), !hasBlocks else { return false }
+        guard !cluster.isExcused(by: .faultsOfNodes, .repeatedCalls), !cluster.truth.chain.hasBlocked else { return false }
         return !cluster.plan.steps.contains { step in
             switch step.action {
             case .setPolicy, .kick: true
@@ -41,8 +40,9 @@ enum ChainNotices {
         let friends = Set(whole.friends.keys)
         let received = Set(ChainChecks.rows(.pendencyIn, of: user, cluster).map(\.key))
         let sent = Set(ChainChecks.rows(.pendencyOut, of: user, cluster).map(\.key))
-        for client in cluster.clients where client.user == user && client.isSynced && client.stalledUntil <= cluster.time {
-            guard let stream = client.stream, client.pipe.pushes.isEmpty else { continue }
+        for client in cluster.clients where client.user == user && client.isSynced && client.pipe.pushes.isEmpty {
+            guard let stream = client.stream, !cluster.isExcused(by: .stalled(until: client.stalledUntil, since: cluster.time + 1))
+            else { continue }
             let told = client.relationship
             var wrong: String?
             if told.session != stream.session {

@@ -10,13 +10,15 @@ enum HiddenProfileChecks {
 
     /// Checks that a viewer is told no version of a profile that was written while its user certainly hid from the viewer.
     static func check(_ version: Version, of user: Int, toldTo viewer: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, user != viewer, cluster.isSound else { return }
-        guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses, .clocks, .disks]) else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, user != viewer, !cluster.isExcused(by: .crippled),
+            !cluster.isExcused(by: .split, .clockJumps, .diskFaults)
+        else { return }
         let writtenAt = Nanoseconds(version.milliseconds - SimulatedCluster.epoch) * 1_000_000
         let since = writtenAt - .milliseconds(marginMilliseconds)
         let oracle = cluster.truth.oracles[user]
         let waits = cluster.options.settings.policy.chain.profileNewsWaitWhileInvisible
-        let isInvisible = waits && !oracle.isBusy && oracle.rule?.isInvisible == true && oracle.since <= since
+        let isInvisible =
+            waits && !cluster.isExcused(by: .visibilityChanges(user)) && oracle.rule?.isInvisible == true && oracle.since <= since
         guard isInvisible || cluster.truth.chain.mustBlock(viewer, by: user, since: since) else { return }
         cluster.violate(
             .profileNewsWait,

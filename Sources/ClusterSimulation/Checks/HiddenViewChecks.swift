@@ -16,7 +16,7 @@ enum HiddenViewChecks {
         guard !VisibilityChecks.mayBeSeen(user, by: viewer, rule, since: askedAt, cluster) else {
             return cluster.truth.oracles[user].forgetShown(to: viewer)
         }
-        if cluster.options.hasCutOffNode {
+        if cluster.isExcused(by: .cutOffNode) {
             guard status["statusType"]?.text == "ONLINE", !MachineFaultChecks.isOnCutOffNode(user, cluster) else { return }
             return cluster.violate(
                 .hiddenUsersStayHidden,
@@ -26,7 +26,7 @@ enum HiddenViewChecks {
             return cluster.violate(
                 .hiddenUsersStayHidden, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
         }
-        let (shown, mayEnd) = (visible(status, cluster), mayEnd(user, cluster))
+        let (shown, mayEnd) = (visible(status, cluster), cluster.isExcused(by: .textEnds(user)))
         if !mayEnd { cluster.truth.oracles[user].noteStill(shown, shownTo: viewer) }
         guard let problem = cluster.truth.oracles[user].problem(with: shown, shownTo: viewer, mayEnd: mayEnd) else { return }
         cluster.violate(.hiddenUsersStayHidden, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
@@ -37,17 +37,13 @@ enum HiddenViewChecks {
         cluster.publishesEvents ? status.without("event", "loginEvent", "lastUpdateTime") : status
     }
 
-    /// Whether a text of a user ends by itself.
-    private static func mayEnd(_ user: Int, _ cluster: SimulatedCluster) -> Bool {
-        cluster.truth.expectedStatuses[user].contains(where: \.expires)
-    }
-
     // MARK: Views that stay
 
     /// Forgets the views of viewers whom a change of the visibility may admit. The views of all others stay as they are.
     static func keepStill(of user: Int, after change: Visibility.Change, _ cluster: inout SimulatedCluster) {
-        let oracle = cluster.truth.oracles[user]
-        guard let rule = oracle.rule, !oracle.isBusy, !cluster.options.faults.contains(.clocks), !cluster.options.hasCutOffNode else {
+        guard !cluster.isExcused(by: .visibilityChanges(user)), !cluster.isExcused(by: .clockJumps, .cutOffNode),
+            let rule = cluster.truth.oracles[user].rule
+        else {
             return cluster.truth.oracles[user].keepStill { _ in false }
         }
         let new = rule.changed(by: change)
@@ -61,7 +57,7 @@ enum HiddenViewChecks {
     private static func checkStill(
         _ status: JSONValue, of user: Int, shownTo viewer: Int, askedAt: Nanoseconds, _ cluster: inout SimulatedCluster
     ) {
-        guard !mayEnd(user, cluster) else { return cluster.truth.oracles[user].keepStill { _ in false } }
+        guard !cluster.isExcused(by: .textEnds(user)) else { return cluster.truth.oracles[user].keepStill { _ in false } }
         let shown = visible(status, cluster)
         guard let problem = cluster.truth.oracles[user].movedView(shown, shownTo: viewer, askedAt: askedAt) else { return }
         cluster.violate(.hiddenViewsStayStill, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")

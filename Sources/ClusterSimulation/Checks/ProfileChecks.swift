@@ -42,7 +42,7 @@ enum ProfileChecks {
         switch (call.call, answer) {
         case (.friendCall(.modifyProfile(let changes)), .friendCalled(let result)):
             cluster.counts.chain.profilesSet += 1
-            let trust: ProfileOracle.Trust = isTrusted ? .complete : cluster.options.faults.contains(.clocks) ? .none : .partial
+            let trust: ProfileOracle.Trust = isTrusted ? .complete : cluster.isExcused(by: .clockJumps) ? .none : .partial
             cluster.truth.profiles.answered(changes, by: call.user, askedAt: call.at, trust, at: cluster.time)
             checkAnswer(result.json, of: call.user, sets: changes, cluster)
             if isTrusted { check(result.json, of: call.user, since: call.at, cluster) }
@@ -112,10 +112,10 @@ enum ProfileChecks {
         cluster.counts.chain.profilesTold += 1
         cluster.clients[client].profiles.take(version, of: user)
         if let told = Version(text: version) { HiddenProfileChecks.check(told, of: user, toldTo: own, &cluster) }
-        guard cluster.options.isCalm, user != own, !cluster.truth.profiles.mayFollow(own, user) else { return }
-        let mayBeFriend = cluster.truth.chain.pair(own, user).mayHold(
-            own < user ? .ownFriend : .otherFriend, since: cluster.time - .milliseconds(lateMilliseconds))
-        guard !mayBeFriend else { return }
+        let since = cluster.time - .milliseconds(lateMilliseconds)
+        guard user != own, !cluster.isExcused(by: .lateMessages), !cluster.truth.profiles.mayFollow(own, user),
+            !cluster.isExcused(by: .followsFriend(own, target: user, since: since))
+        else { return }
         cluster.violate(.profileNewsArrive, "user-\(own) is told of the profile of user-\(user), whom it does not follow")
     }
 
@@ -161,10 +161,10 @@ enum ProfileChecks {
     ///
     /// A follower for whom the news wait need not know them.
     static func checkNews(_ cluster: inout SimulatedCluster) {
-        for client in cluster.clients where client.isSynced && client.stalledUntil <= cluster.time {
-            guard client.stream != nil, client.pipe.pushes.isEmpty else { continue }
+        for client in cluster.clients where client.isSynced && client.stream != nil && client.pipe.pushes.isEmpty {
+            if cluster.isExcused(by: .stalled(until: client.stalledUntil, since: cluster.time + 1)) { continue }
             for (target, since) in followed(by: client.user, cluster) where !HiddenProfileChecks.waits(client.user, for: target, cluster) {
-                let isExact = cluster.options.faults.isSubset(of: [.clients])
+                let isExact = !cluster.isExcused(by: .faultsOfNodes)
                 let begin = target == client.user ? .min : client.profiles.begin(followedSince: isExact ? since : nil)
                 let newest = newest(of: target, cluster)
                 if newest.milliseconds > begin { cluster.counts.chain.profilesExpected += 1 }

@@ -45,7 +45,9 @@ enum RepeatChecks {
     static func answered(_ answer: CallAnswer, to attempt: RepeatedAttempt, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         let call = attempt.call
         let begunAt = cluster.truth.repeats.stories[call.story]?.begunAt ?? 0
-        if !ChainChecks.isTrusted(isAlone: isAlone, cluster) || cluster.crippledAt >= begunAt { cluster.truth.repeats.doubt(call.story) }
+        if !ChainChecks.isTrusted(isAlone: isAlone, cluster) || cluster.isExcused(by: .crippledSince(begunAt)) {
+            cluster.truth.repeats.doubt(call.story)
+        }
         let problem = cluster.truth.repeats.answered(
             answer, to: call, allowType: allowType(cluster), isRead: !attempt.losesAnswer)
         guard let problem else { return acknowledge(call, &cluster) }

@@ -34,7 +34,7 @@ enum SessionChecks {
 
     private static func loginAgain(_ client: Int, _ cluster: inout SimulatedCluster) {
         // If the login were lost with its node or a link, the stream before would rightly go on.
-        guard client < cluster.clients.count, cluster.options.faults.isSubset(of: [.clients, .drains]), cluster.clients[client].isWanted,
+        guard client < cluster.clients.count, !cluster.isExcused(by: .faultsBesidesDrains), cluster.clients[client].isWanted,
             let old = cluster.clients[client].stream, old.openedAt < cluster.time - loginOrderTolerance,
             cluster.isRunning(old.node, old.run), cluster.clients[client].stalledUntil <= cluster.time, let node = cluster.randomNode()
         else { return }
@@ -72,7 +72,7 @@ enum SessionChecks {
     /// Checks that a session whose end was due has ended by now.
     static func checkEnd(of session: SessionID, _ cluster: inout SimulatedCluster) {
         if let old = cluster.truth.ledger.halfOpen.first(where: { $0.stream.session == session }) {
-            guard cluster.isQuiet(since: cluster.time) else { return }
+            guard !cluster.isExcused(by: .disturbed(since: cluster.time)) else { return }
             return cluster.violate(
                 .eachSessionHasOneEnd,
                 "\(cluster.nodes[old.stream.node].id) still has \(session), whose device has opened another stream")
@@ -84,7 +84,8 @@ enum SessionChecks {
         guard token.most + grace + clockTolerance < cluster.trueWall else {
             return expectEnd(of: session, byTokenUntil: token.most, &cluster)
         }
-        guard cluster.isQuiet(since: cluster.time), client.stalledUntil < cluster.time - .milliseconds(endMilliseconds) else { return }
+        let since = cluster.time - .milliseconds(endMilliseconds)
+        guard !cluster.isExcused(by: .disturbed(since: cluster.time), .stalled(until: client.stalledUntil, since: since)) else { return }
         cluster.violate(
             .eachSessionHasOneEnd, "\(session) of user-\(client.user) is open, its token ended \(cluster.trueWall - token.most) ms ago")
     }
@@ -137,8 +138,7 @@ enum SessionChecks {
         let isTrue: Bool
         switch reason {
         case SessionEnd.logout: isTrue = cluster.truth.ledger.loggedOutAt[user] ?? .min >= stream.openedAt - callTolerance
-        // A slow or repeated login of the device may come after its next one.
-        case SessionEnd.replaced: isTrue = isHalfOpen || !cluster.options.faults.isSubset(of: [.clients, .drains])
+        case SessionEnd.replaced: isTrue = isHalfOpen || cluster.isExcused(by: .faultsBesidesDrains)
         case SessionEnd.tokenExpired: isTrue = mayHaveExpired(stream, cluster)
         default: isTrue = cluster.truth.ledger.kickedAt[user] ?? .min >= stream.openedAt - callTolerance
         }
@@ -149,7 +149,7 @@ enum SessionChecks {
     private static func mayHaveExpired(_ stream: SimulatedClient.Stream, _ cluster: SimulatedCluster) -> Bool {
         guard let token = cluster.truth.ledger.token(of: stream.session) else { return false }
         // The renewal may still be on its way to the gateway, or is lost with a link.
-        guard cluster.isQuiet(since: cluster.time), token.renewedAt < cluster.time - .milliseconds(1_000) else { return true }
+        if token.renewedAt >= cluster.time - .milliseconds(1_000) || cluster.isExcused(by: .disturbed(since: cluster.time)) { return true }
         let grace = cluster.options.settings.policy.tokenGrace.wholeMilliseconds
         return token.least + grace <= cluster.nodes[stream.node].now(cluster.time).wall + clockTolerance
     }
@@ -163,8 +163,7 @@ enum SessionChecks {
                 .eachSessionHasOneEnd,
                 "\(cluster.nodes[old.stream.node].id) has \(old.stream.session) at rest, whose device has opened another stream")
         }
-        // The counts of a process end with it, and a lost message is not counted.
-        guard cluster.options.faults.isSubset(of: [.clients]) else { return }
+        guard !cluster.isExcused(by: .faultsOfNodes) else { return }
         var (logins, ends): (UInt64, UInt64) = (0, 0)
         for node in cluster.hosts {
             let statistics = cluster.nodes[node].look { $0.statistics }

@@ -11,8 +11,7 @@ enum SightChecks {
     ///
     /// The rules are stated here once more, so that an error in those of the core is found.
     static func sees(_ viewer: Int, _ user: Int, _ cluster: SimulatedCluster) -> Bool? {
-        let oracle = cluster.truth.oracles[user]
-        guard let rule = oracle.rule, !oracle.isBusy else { return nil }
+        guard !cluster.isExcused(by: .visibilityChanges(user)), let rule = cluster.truth.oracles[user].rule else { return nil }
         if rule.isInvisible { return false }
         let known = cluster.truth.chain.pair(user, viewer).known
         guard let isBlocked = known[user < viewer ? .ownBlocks : .otherBlocks] else { return nil }
@@ -26,8 +25,8 @@ enum SightChecks {
     }
 
     /// Whether each node knows what was acknowledged.
-    private static func isCertain(_ cluster: SimulatedCluster) -> Bool {
-        cluster.options.faults.isDisjoint(with: [.partitions, .pauses, .clocks, .disks]) && cluster.isSound
+    private static func isKnown(_ cluster: SimulatedCluster) -> Bool {
+        !cluster.isExcused(by: .split, .clockJumps, .diskFaults) && !cluster.isExcused(by: .crippled)
     }
 
     /// Checks a status that a viewer is shown at rest.
@@ -44,7 +43,7 @@ enum SightChecks {
 
     /// Checks the records of an answer at rest.
     static func check(_ records: [Record?], inAnswerTo call: SimulatedCall, by node: NodeID, _ cluster: SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, cluster.phase == .resting, isCertain(cluster) else { return }
+        guard cluster.options.kind == .friendsHideAndBlock, cluster.phase == .resting, isKnown(cluster) else { return }
         for record in records.compactMap(\.self) {
             guard let user = cluster.userIndex(record.user.id) else { continue }
             check(record.statusType.name.description, of: user, shownTo: call.user, by: "\(node)", cluster)
@@ -60,7 +59,7 @@ enum SightChecks {
         guard !cluster.isBroken else { return }
         cluster.twice { cluster in
             checkBlocked(cluster)
-            if isCertain(cluster) { checkStreams(cluster) }
+            if isKnown(cluster) { checkStreams(cluster) }
             checkDevices(cluster)
         }
         for viewer in cluster.userIDs.indices {
@@ -107,11 +106,12 @@ enum SightChecks {
 
     /// Checks that the devices of a user know the same, whether they were away or not.
     private static func checkDevices(_ cluster: SimulatedCluster) {
-        guard cluster.options.faults.isDisjoint(with: [.partitions, .pauses, .clocks, .disks, .kills]) else { return }
+        guard !cluster.isExcused(by: .split, .clockJumps, .diskFaults, .kills) else { return }
         for user in cluster.userIDs.indices {
             let first = user * SimulatedClient.devicesPerUser
             let devices = cluster.clients[first..<first + SimulatedClient.devicesPerUser].filter {
-                $0.stream != nil && $0.isSynced && $0.pipe.pushes.isEmpty && $0.stalledUntil <= cluster.time
+                $0.stream != nil && $0.isSynced && $0.pipe.pushes.isEmpty
+                    && !cluster.isExcused(by: .stalled(until: $0.stalledUntil, since: cluster.time + 1))
             }
             guard devices.count == SimulatedClient.devicesPerUser else { continue }
             if let problem = difference(of: devices[0], devices[1], cluster.followed(by: user)) {

@@ -8,15 +8,17 @@ extension SimulatedCluster {
     /// Checks a newer status that a client received.
     mutating func checkReceived(_ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int) {
         if let problem = Twins.flap(told, of: user, client, self) { return violate(.noFlap, problem) }
-        guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user), told.statusType != "UNKNOWN" else { return }
+        guard !isExcused(by: .lateMessages), !isExcused(by: .crippled, .healing), told.statusType != "UNKNOWN",
+            !isExcused(by: .hides(user, from: clients[client].user))
+        else { return }
         let presence = truth.presences[user]
         // A client that reads late reads an earlier state.
         let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
-        if presence.openCount == 0, mayBeReached(user) { return }
+        if presence.openCount == 0, isExcused(by: .reached(user)) { return }
         if presence.openCount == 0 { return checkAbsence(told, of: user, client, toldOf: toldOf) }
         guard told.statusType != "ONLINE", let since = presence.continuousSince else { return }
         guard toldOf >= since else { return }
-        if time - since > .milliseconds(6_000), toldOf > presence.excusedUntil {
+        if time - since > .milliseconds(6_000), !isExcused(by: .askedToGo(user, at: toldOf)) {
             violate(
                 .noFlap,
                 "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who has been there for \((time - since).milliseconds) ms"
@@ -32,7 +34,7 @@ extension SimulatedCluster {
             "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who went \(absence.milliseconds) ms before"
         let isGoneBy = max(presence.absentSince + options.settings.reconnectGrace.wholeNanoseconds, presence.doubtedUntil)
         if told.statusType == "ONLINE", toldOf > isGoneBy + .milliseconds(2_000) { violate(.noGhost, words) }
-        if told.statusType != "ONLINE", absence > 0, absence < presence.tolerance, toldOf > presence.excusedUntil {
+        if told.statusType != "ONLINE", absence > 0, absence < presence.tolerance, !isExcused(by: .askedToGo(user, at: toldOf)) {
             violate(.noFlap, words)
         }
     }
@@ -41,33 +43,26 @@ extension SimulatedCluster {
     mutating func checkFollowed(_ told: SimulatedClient.ReceivedStatus, of target: Int, _ client: Int) {
         let user = clients[client].user
         let expected = truth.subscriptions[user]
-        guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
+        guard target != user, !isExcused(by: .lateMessages), !isExcused(by: .crippled), !isExcused(by: .uncertainList(user)) else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
-        // A stream that resumes shows users who were friends at its position once more.
-        guard !truth.chain.mayBeFriend(target, of: user, since: clients[client].sight(of: changedAt) - .milliseconds(2_000)) else { return }
+        let sight = clients[client].sight(of: changedAt) - .milliseconds(2_000)
+        guard !isExcused(by: .followsFriend(user, target: target, since: sight)) else { return }
         if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
             violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }
     }
 
-    /// Whether a user may hide from a viewer.
-    private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.oracles[user].hasHidden && user != viewer }
-
-    /// Whether at most one replica of each user was down lately. Then a node knows every acknowledged change.
-    var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
-
     /// Checks a stream's claim that it has sent everything that the user follows.
     ///
     /// - Parameter position: the complete position of the stream.
     mutating func checkSync(_ client: Int, upTo position: Milliseconds) {
-        // One side of a split does not know all subscriptions of the other.
-        guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]), isSound, let stream = clients[client].stream,
-            truth.policy.hasPublished(since: stream.openedAt - .milliseconds(1_000)),
-            truth.subscriptions[clients[client].user].isCertain, !truth.subscriptions[clients[client].user].isBusy
+        guard !isExcused(by: .split, .clockJumps), let stream = clients[client].stream,
+            !isExcused(by: .crippled, .policyHides(since: stream.openedAt - .milliseconds(1_000))),
+            !isExcused(by: .uncertainList(clients[client].user))
         else { return }
         for target in truth.subscriptions[clients[client].user].settledTargets(since: stream.openedAt, until: time)
         where clients[client].view[target] == nil && isKnown(target, since: stream.openedAt, upTo: position)
-            && !mayHide(target, from: clients[client].user)
+            && !isExcused(by: .hides(target, from: clients[client].user))
         {
             violate(.syncCompletedIsTrue, "user-\(clients[client].user) follows user-\(target) and was not told")
         }
@@ -78,15 +73,17 @@ extension SimulatedCluster {
     private mutating func checkNothingIsMissed(_ client: Int, _ stream: SimulatedClient.Stream) {
         let user = clients[client].user
         // The change was acknowledged this long before, and had reached every node, even over a link that had to reconnect.
-        let moment = stream.openedAt - .milliseconds(options.faults.contains(.delays) ? 8_000 : 3_000)
+        let moment = stream.openedAt - .milliseconds(isExcused(by: .slowLinks) ? 8_000 : 3_000)
         for target in truth.subscriptions[user].settledTargets(since: stream.openedAt, until: time) + [user]
-        where !mayHide(target, from: user) {
+        where !isExcused(by: .hides(target, from: user)) {
             guard let view = clients[client].view[target], let newest = truth.newestAcknowledged(target, before: moment),
                 let version = newest.version, view.version < version.text
             else { continue }
-            if let owner = owner(of: target), endedWithRemoval(of: target, nodes[owner].kept(userID(target)).record) { continue }
-            // The user's own devices do not receive a change of the visibility alone, and nobody one of the profile's version alone.
-            if truth.oracles[target].hasHidden || truth.profiles.isUsed, view.lastUpdateTime >= newest.changedAt { continue }
+            let record = owner(of: target).map { nodes[$0].kept(userID(target)).record }
+            if let record, isExcused(by: .endedWithRemoval(target, isBlank: record.isBlank)) { continue }
+            // The user's own devices do not receive a change of the visibility alone.
+            let mayBeUntold = isExcused(by: .profileVersions) || isExcused(by: .hides(target, from: nil))
+            if mayBeUntold, view.lastUpdateTime >= newest.changedAt { continue }
             violate(
                 .syncCompletedIsTrue, "user-\(user) sees \(view) of user-\(target), \"\(newest.text)\" \(version.text) was acknowledged")
         }
@@ -96,18 +93,17 @@ extension SimulatedCluster {
     private func isKnown(_ user: Int, since moment: Nanoseconds, upTo position: Milliseconds) -> Bool {
         guard let record = owner(of: user).map({ nodes[$0].kept(userID(user)).record }) else { return false }
         // Over a slow link that reconnects, the first record of a user comes later. The position covers that.
-        if options.faults.contains(.delays), record.lastUpdateTime >= position { return false }
+        if isExcused(by: .slowLinks), record.lastUpdateTime >= position { return false }
         // A node that was alone also gives versions to users without a write.
         return record.version > .zero && record.lastUpdateTime > 0 && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
     }
 
     /// Checks that an answer has what was acknowledged before its `asOf`.
     mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, of call: SimulatedCall, by node: NodeID) {
-        // An answer says how old it may be, however slow the links are. Each side of a split has its own owners. A single node that was cut
-        // off has accepted no changes, and gives way before it is active again.
-        guard options.faults.isDisjoint(with: [.partitions, .pauses]) || call.isOfKnownMembers, isSound else { return }
+        // A single node that was cut off has accepted no changes, and gives way before it is active again.
+        guard !isExcused(by: .split) || call.isOfKnownMembers, !isExcused(by: .crippled) else { return }
         for record in records.compactMap({ $0 }) {
-            guard let user = userIndex(record.user.id), !truth.oracles[user].hasHidden, !isRemoved(record),
+            guard let user = userIndex(record.user.id), !isExcused(by: .hides(user, from: nil), .removed(user, isBlank: record.isBlank)),
                 let newest = truth.newestAcknowledged(user)?.version
             else { continue }
             if newest.milliseconds < asOf, record.version < newest {
@@ -135,14 +131,16 @@ extension SimulatedCluster {
     }
 
     mutating func checkList(_ page: [Subscription], of call: SimulatedCall) {
+        guard !isExcused(by: .uncertainList(call.user)) else { return }
         let expected = truth.subscriptions[call.user]
-        guard expected.isCertain, !expected.isBusy else { return }
         // Subscriptions to profiles have a quota of their own.
         let listed = page.filter { !Subscription.isOfProfile($0.subscribeType) }.compactMap { userIndex($0.target.id) }.sorted()
         if listed.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(call.user) follows \(listed.count), at most \(options.settings.subscriptionsMax) are right")
         }
-        if options.isCalm, isSound, listed != expected.targets(at: time), call.at > time - .milliseconds(50) {
+        if call.at > time - .milliseconds(50), listed != expected.targets(at: time), !isExcused(by: .lateMessages),
+            !isExcused(by: .crippled)
+        {
             violate(.listsAreExact, "user-\(call.user) follows \(expected.targets(at: time)), is answered \(listed)")
         }
     }
@@ -170,11 +168,11 @@ extension SimulatedCluster {
         let record = kept.shown(to: userID(clients[client].user))
         guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
-        let hasHidden = truth.oracles[target].hasHidden
-        if view == nil, record.version == .zero || (hasHidden && record.looksLike(Record(blank: record.user))) { return }
+        let hides = isExcused(by: .hides(target, from: nil))
+        if view == nil, record.version == .zero || (hides && record.looksLike(Record(blank: record.user))) { return }
         // A new visibility goes only to viewers who see something else than the nodes know to have been sent.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
-        if let view, view.version > record.version.text || isUntold, isLastMessage(view) { return }
+        if let view, view.version > record.version.text || isUntold, isExcused(by: .lastMessage(view.source)) { return }
         // A change that nobody sees moves the version, and no stream sends it. Everything else is the same.
         let hidden = hiddenMembers(of: target, client)
         if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hidden) ?? false { return }
@@ -185,10 +183,8 @@ extension SimulatedCluster {
     }
 
     /// The members that a change of the policy shows or hides, unless the client certainly knows them.
-    ///
-    /// A node that learns late of a policy that was taken back does not know that a client was shown it elsewhere.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
-        if options.hasClientFaultsAlone { return [] }
+        guard isExcused(by: .policiesMayMeet) else { return [] }
         let own = truth.policy.hasHiddenOwnStatus && clients[client].user == user ? ["statusType", "lastUpdateTime"] : []
         return truth.policy.hasHiddenPlatforms ? own + ["onlinePlatforms"] : own
     }
@@ -196,10 +192,9 @@ extension SimulatedCluster {
     /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it. All
     /// that a process says while it is cut off is its last message, if another one has replaced it and its disk is gone.
     ///
-    /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds. It is excused
-    /// if its clock went back while it was down, and its disk did not have the bound of the clock.
-    private func isLastMessage(_ told: SimulatedClient.ReceivedStatus) -> Bool {
-        guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
+    /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds.
+    func isLastMessage(of source: SimulatedClient.Source?) -> Bool {
+        guard nodes.count > 1 || isExcused(by: .boundOfClockLost), let source,
             let death = nodes[source.node].deaths[source.run]
         else { return false }
         let lasts = Self.lastMessageMilliseconds * (source.hasSlowDisk ? 2 : 1)
@@ -283,7 +278,7 @@ extension SimulatedCluster {
             guard goneAt < time - .milliseconds(2_000) else { continue }
             guard let owner = owner(of: user) else { continue }
             let record = nodes[owner].kept(userID(user)).record
-            if record.statusType == .online, !mayBeReached(user) {
+            if record.statusType == .online, !isExcused(by: .reached(user)) {
                 violate(.recordsEqualSessions, "user-\(user) has no session any more, its record is \(record.words)")
             }
         }
@@ -294,8 +289,7 @@ extension SimulatedCluster {
     /// The restart of the node, which brings another ring, might hide errors.
     mutating func checkInheritance() {
         checkGhosts()
-        // While the policy forbids it, nobody receives other users.
-        if truth.policy.hasPublished(since: time - .milliseconds(2_000)) { checkViews() }
+        if !isExcused(by: .policyHides(since: time - .milliseconds(2_000))) { checkViews() }
     }
 
     private mutating func checkRecord(_ user: Int, _ record: Record) {
@@ -317,8 +311,6 @@ extension SimulatedCluster {
 
     /// The number of disks with an acknowledged change.
     var disksExpected: Int {
-        // One side of a split may have seen the other leave.
-        let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
         // A node that has just started is not a member yet. A node that drains counts as long as any other node knows that it is there.
         // Slow and breaking links may make it seem gone, which it is about to be. Rows written before it is met again were written
         // without it.
@@ -328,7 +320,7 @@ extension SimulatedCluster {
                 && (!node.isLeaving
                     || (isMet && nodes.contains { $0.id != node.id && $0.isUp && $0.look { $0.cluster.isMember(node.id) } }))
         }
-        return maySeemToHaveLeft ? 1 : max(min(membersCount, 2), 1)
+        return isExcused(by: .drainsInSplit) ? 1 : max(min(membersCount, 2), 1)
     }
 
     /// Checks the disks after a change of a record was acknowledged.
@@ -363,31 +355,25 @@ extension SimulatedCluster {
     private func statusKey(of user: Int) -> SimulatedDisk.Key { SimulatedDisk.Key(user: userID(user), kind: .status, key: "") }
 
     /// Checks that a user who went OFFLINE has no older custom status without an end of its own.
-    ///
-    /// Excused are splits and clock jumps, in which no node could know.
     private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]), !truth.policy.hasKeptStatus else { return }
+        guard !isExcused(by: .split, .kills, .clockJumps), !isExcused(by: .policyKeepsStatus) else { return }
         let wentAt = record.customStatusHasOwnEnd ? 0 : record.lastOnlineStatusUpdateTime
         if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
             violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
         }
     }
 
-    /// Whether the owner has certainly received how a session ended.
-    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: HistoryOptions.faultsOfLogouts) }
-
     /// Checks that a custom status ends at its time, and that a user who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: HistoryOptions.faultsOfEnds) else { return }
+        guard !isExcused(by: .split, .clockJumps) else { return }
         if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
             record.customStatus == newest.text,
             record.customStatusVersion == newest.version
         {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
-        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user),
-            let byLogout = truth.presences[user].endedByLogout, !isRemoved(record),
-            !byLogout || truth.undeliveredLogouts[user] == nil
+        guard !isExcused(by: .lostLogouts), truth.presences[user].openCount == 0, let byLogout = truth.presences[user].endedByLogout,
+            !isExcused(by: .reached(user), .removed(user, isBlank: record.isBlank)), !byLogout || !isExcused(by: .undeliveredLogout(user))
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
             violate(.recordsEqualSessions, "user-\(user) \(byLogout ? "logged out" : "was lost"), its record is \(record.words)")
@@ -396,7 +382,7 @@ extension SimulatedCluster {
 
     private mutating func checkAcknowledged(_ user: Int, _ record: Record) {
         guard let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
-        if endedWithRemoval(of: user, record) { return }
+        if isExcused(by: .endedWithRemoval(user, isBlank: record.isBlank)) { return }
         guard record.version >= version else {
             return violate(
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
@@ -415,15 +401,14 @@ extension SimulatedCluster {
     private mutating func checkSubscriptions(_ user: Int, _ entries: [Subscription], owner: Int) {
         let listed = entries.compactMap { userIndex($0.target.id) }.sorted()
         let wall = nodes[owner].now(time).wall
-        // After a clock has jumped ahead, an end is as late as the jump was long.
-        if !options.faults.contains(.clocks), let ended = entries.first(where: { ($0.expiresAt ?? .max) < wall - 1_000 }) {
+        if !isExcused(by: .clockJumps), let ended = entries.first(where: { ($0.expiresAt ?? .max) < wall - 1_000 }) {
             violate(.listsAreExact, "user-\(user) follows \(ended.target), which ended \(wall - ended.expiresAt!) ms ago")
         }
         if listed.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(user) follows \(listed), at most \(options.settings.subscriptionsMax) are right")
         }
+        guard !isExcused(by: .uncertainList(user)) else { return }
         let expected = truth.subscriptions[user]
-        guard expected.isCertain, !expected.isBusy else { return }
         if listed != expected.targets(at: time) {
             violate(.nothingAcknowledgedIsLost, "user-\(user) follows \(listed), right would be \(expected.targets(at: time))")
         }

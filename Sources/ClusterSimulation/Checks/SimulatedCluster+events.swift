@@ -6,9 +6,6 @@ extension SimulatedCluster {
     /// The wall time of a correct clock.
     var trueWall: Milliseconds { Self.epoch + time / 1_000_000 }
 
-    /// Whether nothing delays messages between nodes, and no node has started or ended since some time before `moment`.
-    func isQuiet(since moment: Nanoseconds) -> Bool { options.isCalm && disturbedAt < moment - .milliseconds(3_000) }
-
     mutating func performApart(_ action: Step.Action) {
         switch action {
         case .publish(let user, let value, let seconds, let onlineOnly, let synced):
@@ -16,7 +13,6 @@ extension SimulatedCluster {
         case .loginReachable(let client, let node):
             if !clients[client].isWanted { counts.push.logins += 1 }
             login(client, node: node, resumes: true, isPushReachable: true)
-        case .setPolicy(let change): if !truth.policy.isBusy { call(.setAppPolicy(Array(change.utf8)), by: 0) }
         case .kick(let user):
             excuseAbsence(of: user)
             call(.kick(reason: "kicked"), by: user)
@@ -68,7 +64,7 @@ extension SimulatedCluster {
         counts.published += 1
         guard !isAlone else { return }
         truth.events[call.user].acknowledge(event)
-        guard isQuiet(since: time), !truth.oracles[call.user].hasHidden else { return }
+        guard !isExcused(by: .disturbed(since: time)), !isExcused(by: .hides(call.user, from: nil)) else { return }
         for client in clients.indices where clients[client].isSynced {
             guard let stream = clients[client].stream, follows(call.user, client, since: time) else { continue }
             truth.expectations.append(
@@ -80,9 +76,9 @@ extension SimulatedCluster {
     /// Whether a session certainly receives a user's changes since `moment`.
     private func follows(_ user: Int, _ client: Int, since moment: Nanoseconds) -> Bool {
         if clients[client].user == user { return true }
-        let expected = truth.subscriptions[clients[client].user]
-        return expected.isCertain && !expected.isBusy
-            && expected.settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
+        return !isExcused(by: .uncertainList(clients[client].user))
+            && truth.subscriptions[clients[client].user]
+                .settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
     }
 
     /// Checks that a session that was synced when an event was acknowledged has received it by now, or a newer one.
@@ -90,12 +86,13 @@ extension SimulatedCluster {
         let expected = truth.expectations[index]
         let client = expected.client
         guard let stream = clients[client].stream, stream.session == expected.session,
-            isQuiet(since: expected.acknowledgedAt), clients[client].stalledUntil < time - .milliseconds(500),
-            !clients[client].pipe.isBlocked, !truth.oracles[expected.user].hasHidden
+            !isExcused(by: .disturbed(since: expected.acknowledgedAt)), !clients[client].pipe.isBlocked,
+            !isExcused(by: .stalled(until: clients[client].stalledUntil, since: time - .milliseconds(500))),
+            !isExcused(by: .hides(expected.user, from: nil))
         else { return }
         let isOwn = clients[client].user == expected.user
         let since = expected.acknowledgedAt - .milliseconds(2_000)
-        guard isOwn || (truth.policy.hasPublished(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
+        guard isOwn || (!isExcused(by: .policyHides(since: since)) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
             return
         }
         counts.eventsExpected += 1
@@ -113,7 +110,7 @@ extension SimulatedCluster {
     /// Checks that the record has the events in force.
     mutating func checkEvents(_ user: Int, _ record: Record, owner: Int) {
         guard !truth.events[user].isEmpty || record.hasEvents else { return }
-        let mayLag: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 1_000
+        let mayLag: Milliseconds = isExcused(by: .clockJumps) ? 45_000 : 1_000
         let problem = truth.events[user].problem(with: record.events, at: nodes[owner].now(time).wall, mayLag: mayLag)
         if let problem { violate(.nothingAcknowledgedIsLost, "events of user-\(user): \(problem); its record is \(record.words)") }
     }
@@ -122,7 +119,7 @@ extension SimulatedCluster {
 
     /// Checks a status that a client receives.
     mutating func checkContent(_ status: JSONValue, _ version: String, of user: Int) {
-        guard !truth.oracles[user].hasHidden, let before = truth.contents[user].problem(with: status, version) else { return }
+        guard !isExcused(by: .hides(user, from: nil)), let before = truth.contents[user].problem(with: status, version) else { return }
         violate(.oneVersionHasOneContent, "of user-\(user) \(status) is told, under this version \(before) was told before")
     }
 
@@ -159,12 +156,13 @@ extension SimulatedCluster {
     mutating func noteReachSynced(_ client: Int) {
         let (user, device) = (clients[client].user, clients[client].device)
         guard truth.reaches[user].words[device] == .unknown else { return }
-        truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : isQuiet(since: time) ? .no : .unknown, at: time)
+        let wordOfOthers: Reach.Word = isExcused(by: .disturbed(since: time)) ? .unknown : .no
+        truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : wordOfOthers, at: time)
     }
 
     /// The certainty that an open session's device counts as reachable, by the policy.
     private var wordOfPolicy: Reach.Word {
-        guard isQuiet(since: time), !truth.policy.isBusy else { return .unknown }
+        guard !isExcused(by: .disturbed(since: time), .policyChanges) else { return .unknown }
         let words = truth.policy.policies.map(\.pushReachableStaysOnline)
         return words.contains(!words[0]) ? .unknown : words[0] ? .yes : .no
     }
@@ -172,13 +170,13 @@ extension SimulatedCluster {
     mutating func noteReachLoggedOut(_ client: Int) {
         let (user, device) = (clients[client].user, clients[client].device)
         guard truth.reaches[user].words[device] != .no else { return }
-        let isCertain = checksHowSessionsEnd && options.isCalm && clients[client].isSynced
+        let isCertain = !isExcused(by: .lostLogouts, .lateMessages) && clients[client].isSynced
         truth.reaches[user].set(device, isCertain ? .no : .unknown, at: time)
     }
 
     /// Records that an acknowledged call has just ended all sessions of a user.
     mutating func noteReachEnded(_ user: Int) {
-        guard isQuiet(since: time) else { return }
+        guard !isExcused(by: .disturbed(since: time)) else { return }
         let first = user * SimulatedClient.devicesPerUser
         for device in 0..<SimulatedClient.devicesPerUser where clients[first + device].stream == nil {
             truth.reaches[user].set(device, .no, at: time)
@@ -191,7 +189,7 @@ extension SimulatedCluster {
             let (user, device) = (clients[client].user, clients[client].device)
             let isOpen = clients[client].stream != nil && clients[client].isSynced && clients[client].isPushReachable
             let isReached = truth.reaches[user].words[device] != .no
-            let isCertain = isQuiet(since: time)
+            let isCertain = !isExcused(by: .disturbed(since: time))
             let mayBeMissed = isReached || clients[client].isPushReachable || clients[client].stream != nil
             let word: Reach.Word = !isOn ? .no : isOpen ? .yes : mayBeMissed ? .unknown : .no
             truth.reaches[user].set(device, isCertain ? word : .unknown, at: time)
@@ -201,7 +199,7 @@ extension SimulatedCluster {
     /// The final certainty about a device whose user has no session.
     private func reach(_ user: Int, _ device: Int) -> Reach.Word {
         let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
-        return word == .no && truth.undeliveredLogouts[user] != nil
+        return word == .no && isExcused(by: .undeliveredLogout(user))
             && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
             ? .unknown : word
     }

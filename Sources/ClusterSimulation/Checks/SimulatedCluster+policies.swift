@@ -20,9 +20,9 @@ extension SimulatedCluster {
         noteReachEnded(call.user)
         let wall = Self.epoch + call.at / 1_000_000
         // The owner dates the kick by its own clock, and a token has whole seconds.
-        let offset: Milliseconds = options.faults.contains(.clocks) ? 46_000 : 1_100
+        let offset: Milliseconds = isExcused(by: .clockJumps) ? 46_000 : 1_100
         truth.kicks.append(Kick(user: call.user, askedAt: call.at, acknowledgedAt: time, voidBefore: wall - offset))
-        guard isQuiet(since: time) else { return }
+        guard !isExcused(by: .disturbed(since: time)) else { return }
         plan(.expectKick(truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))
     }
 
@@ -46,7 +46,7 @@ extension SimulatedCluster {
 
     /// Checks a kick some time after its acknowledgement. On healthy links its sessions are gone, and every node refuses its tokens.
     mutating func checkKick(_ kick: Kick) {
-        guard isQuiet(since: kick.acknowledgedAt) else { return }
+        guard !isExcused(by: .disturbed(since: kick.acknowledgedAt)) else { return }
         checkKickHolds(kick)
         guard violation == nil, truth.presences[kick.user].openCount == 0, truth.presences[kick.user].lastOpenedAt < kick.askedAt,
             let owner = owner(of: kick.user)
@@ -107,14 +107,14 @@ extension SimulatedCluster {
         guard let policy = policy(after: change) else { return }
         counts.policyChanges += 1
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
-        truth.policy.acknowledge(policy, isCertain: !isAlone && options.isCalm, at: time)
+        truth.policy.acknowledge(policy, isCertain: !isAlone && !isExcused(by: .lateMessages), at: time)
         if isPushChanged { noteReachPolicy(policy.pushReachableStaysOnline) }
     }
 
     /// Checks bytes that a gateway sends to a client's stream now: nothing of other users while the policy forbids it.
     mutating func checkPolicy(of payload: [UInt8], for client: Int, on node: Int) {
         guard truth.policy.hasBeenOff, truth.policy.isOff(for: .milliseconds(Self.everywhereMilliseconds), at: time),
-            isQuiet(since: time), let event = SimulatedClient.Event(payload),
+            !isExcused(by: .disturbed(since: time)), let event = SimulatedClient.Event(payload),
             event.name == "onUserStatusChanged"
         else { return }
         let own = userID(clients[client].user).id

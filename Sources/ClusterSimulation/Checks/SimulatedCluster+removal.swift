@@ -5,14 +5,11 @@ import PresenceWire
 extension SimulatedCluster {
     private var forgetAfterMilliseconds: Milliseconds { options.settings.policy.forgetAfterSeconds * 1_000 }
 
-    /// Whether the user was removed, or was never written.
-    func isRemoved(_ record: Record) -> Bool { options.kind == .awayUsersAreRemoved && record.isBlank }
-
     /// Whether the user was removed after the end of the newest acknowledged custom status, or without one.
-    func endedWithRemoval(of user: Int, _ record: Record) -> Bool {
-        guard isRemoved(record), let newest = truth.newestAcknowledged(user), let version = newest.version else { return false }
-        return newest.text.isEmpty || truth.expectedStatuses[user].contains(where: \.expires)
-            || truth.presences[user].offlineVersion > version
+    func endedWithRemoval(of user: Int, isBlank: Bool) -> Bool {
+        guard isExcused(by: .removed(user, isBlank: isBlank)), let newest = truth.newestAcknowledged(user), let version = newest.version
+        else { return false }
+        return newest.text.isEmpty || isExcused(by: .textEnds(user)) || truth.presences[user].offlineVersion > version
     }
 
     /// Counts the rows that a node deletes from its disk.
@@ -51,7 +48,7 @@ extension SimulatedCluster {
             return violate(.nobodyIsRemovedEarly, "\(words), who went \((time - presence.absentSince).milliseconds) ms ago")
         }
         let since = time - .milliseconds(3_000)
-        for follower in truth.subscriptions.indices where truth.subscriptions[follower].isCertain && !truth.subscriptions[follower].isBusy {
+        for follower in truth.subscriptions.indices where !isExcused(by: .uncertainList(follower)) {
             let expected = truth.subscriptions[follower]
             guard expected.changedAt < since,
                 follower == user ? !expected.targets(at: time).isEmpty : expected.targets(at: time).contains(user)
@@ -65,9 +62,7 @@ extension SimulatedCluster {
         guard options.kind == .awayUsersAreRemoved, record.version > .zero, truth.presences[user].openCount == 0 else { return }
         guard record.statusType != .online, !follows, !isFollowed, record.customStatus.isEmpty, !record.hasEvents, !record.hasPrivacy,
             !record.isRegistered
-        else {
-            return
-        }
+        else { return }
         // Subscriptions of this user or to this user that have ended since delay it.
         guard truth.subscriptions.allSatisfy({ time - $0.changedAt > .milliseconds(Int(forgetAfterMilliseconds)) }) else { return }
         let wall = nodes[owner].now(time).wall

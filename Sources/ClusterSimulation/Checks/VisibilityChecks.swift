@@ -9,12 +9,12 @@ enum VisibilityChecks {
     ) -> Bool {
         var rule = rule
         if cluster.options.kind == .friendsHideAndBlock {
-            let isBlocked = cluster.isSound && cluster.truth.chain.mustBlock(viewer, by: user, since: moment)
+            let isBlocked = !cluster.isExcused(by: .crippled) && cluster.truth.chain.mustBlock(viewer, by: user, since: moment)
             rule.blocked = isBlocked ? [cluster.userID(viewer)] : []
         }
         guard rule.mode == .friends else { return rule.lets(cluster.userID(viewer)) }
         // Nodes that have lost two replicas may lack the end of a friendship.
-        let mayBeFriend = !cluster.isSound || cluster.truth.chain.mayBeFriend(viewer, of: user, since: moment)
+        let mayBeFriend = cluster.isExcused(by: .crippled) || cluster.truth.chain.mayBeFriend(viewer, of: user, since: moment)
         rule.friends = mayBeFriend ? [cluster.userID(viewer)] : []
         return rule.lets(cluster.userID(viewer))
     }
@@ -22,11 +22,11 @@ enum VisibilityChecks {
     /// Checks that the owner knows the visibility when the cluster is at rest.
     static func check(_ user: Int, _ record: Record, _ cluster: SimulatedCluster) {
         checkFriends(user, record, cluster)
-        let oracle = cluster.truth.oracles[user]
-        guard let rule = oracle.rule, !oracle.isBusy, !cluster.options.faults.contains(.clocks) else { return }
+        guard !cluster.isExcused(by: .visibilityChanges(user)), !cluster.isExcused(by: .clockJumps),
+            let rule = cluster.truth.oracles[user].rule
+        else { return }
         let known = record.privacy?.visibility ?? Visibility()
-        // ``SightChecks`` compares the blocked users if the blocklist names them.
-        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.options.kind == .friendsHideAndBlock { return }
+        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.isExcused(by: .blocklist) { return }
         cluster.violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)")
     }
 

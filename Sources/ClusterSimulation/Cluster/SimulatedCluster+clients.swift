@@ -116,7 +116,7 @@ extension SimulatedCluster {
     /// Unlike the call, this logout has no acknowledgement. It is lost with its link, and its session then counts as disconnected. An owner
     /// that restarted alone may hand the user to another one, for which the disconnected sessions ended last.
     private mutating func recordLogout(of stream: SimulatedClient.Stream, user: Int) {
-        guard checksHowSessionsEnd else { return }
+        guard !isExcused(by: .lostLogouts) else { return }
         let isHeard = nodes[stream.node].look {
             $0.cluster.ownerID(of: userID(user)) == $0.cluster.own.id && !$0.owner.isUnconfirmed(userID(user))
         }
@@ -267,9 +267,8 @@ extension SimulatedCluster {
         checkContent(status, version, of: user)
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
-        // A new subscription sends the target again. With a clock that has jumped, a subscription may end at any time.
-        let isNew = version == Version.zero.text || truth.mayFollowAgain(clients[client].user, user, at: time)
-        let mayBeRepeated = isNew || options.faults.contains(.clocks) || truth.policy.mayShowAgain
+        let isNew = version == Version.zero.text || isExcused(by: .followsAgain(clients[client].user, target: user))
+        let mayBeRepeated = isNew || isExcused(by: .clockJumps) || isExcused(by: .policyShowsAgain)
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

@@ -63,7 +63,8 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick, .loseRows, .chain, .profile, .session, .ownList, .repeated: performApart(action)
+        case .setPolicy(let change): if !truth.policy.isBusy { call(.setAppPolicy(Array(change.utf8)), by: 0) }
+        case .publish, .loginReachable, .kick, .loseRows, .chain, .profile, .session, .ownList, .repeated: performApart(action)
         }
     }
 
@@ -179,7 +180,7 @@ extension SimulatedCluster {
         note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
         note(.answer, node, Int(token)) { $0.answer(answer) }
         let limit = Nanoseconds(options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
-        if options.faults.isDisjoint(with: [.pauses]), time - call.at > limit {
+        if !isExcused(by: .pauses), time - call.at > limit {
             violate(.everyCallIsAnswered, "\(call.call) is answered after \((time - call.at).milliseconds) ms")
         }
         if case .refused(let refusal) = answer {
@@ -193,11 +194,8 @@ extension SimulatedCluster {
         }
         counts.acknowledged += 1
         checkContents(of: answer)
-        // The last node of a cluster writes to its disk alone. The others do not know its changes until it is back.
-        // A node that has just started may not have been met yet.
-        let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.cluster.isAlone })
-        // Another node may have been met since the list was changed.
-        if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
+        let isAlone = isExcused(by: .alone(node: node))
+        if call.call.changesSubscriptions, isExcused(by: .aloneSince(call.at, node: node)) { truth.subscriptions[call.user].doubt() }
         if let attempt = call.attempt { return RepeatChecks.answered(answer, to: attempt, isAlone: isAlone, &self) }
         switch (call.call, answer) {
         case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &self)
@@ -226,7 +224,7 @@ extension SimulatedCluster {
             // A later call may be on the disks by now.
             if call.at == truth.oracles[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
             truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: MachineFaultChecks.time(after: remnant, by: node, self))
-            if isAlone || isOverruled(call.user) { truth.oracles[call.user].doubt() }
+            if isAlone || isExcused(by: .overruled(call.user)) { truth.oracles[call.user].doubt() }
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
@@ -256,10 +254,7 @@ extension SimulatedCluster {
         let expected = truth.subscriptions[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
         guard wasCertain, truth.subscriptions[call.user].isCertain else { return }
         if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
-            // An owner that does not know the whole list evicts others than expected. The two replicas with the list on disk may have been
-            // killed.
-            let listsMayBeIncomplete = nodes.contains { $0.isUp && $0.look { $0.owner.listsMayBeIncomplete } }
-            if listsMayBeIncomplete || time - manyKilledAt < .milliseconds(12_000) { return truth.subscriptions[call.user].doubt() }
+            if isExcused(by: .listsMayBeIncomplete) { return truth.subscriptions[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }
     }

@@ -154,11 +154,9 @@ public struct SimulatedCluster {
         hidesUsers = options.kind == .friendsHideAndBlock || self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
-        // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
-        if !options.faults.isDisjoint(with: [.partitions, .pauses]) {
-            for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() }
-        }
         journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
+        // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
+        if isExcused(by: .split) { for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() } }
     }
 
     /// Runs the whole history, or up to the first broken guarantee.

@@ -241,15 +241,16 @@ public enum Twins {
     static func flap(
         _ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int, _ cluster: SimulatedCluster
     ) -> String? {
-        guard cluster.options.kind == .twoProcessesShareID, told.statusType != "ONLINE", told.statusType != "UNKNOWN", !cluster.isHealed,
-            !cluster.truth.oracles[user].hasHidden, let stream = cluster.clients[client].stream, cluster.nodes[stream.node].twin == nil
+        guard cluster.options.kind == .twoProcessesShareID, told.statusType != "ONLINE", told.statusType != "UNKNOWN",
+            !cluster.isExcused(by: .healing), !cluster.isExcused(by: .hides(user, from: nil)),
+            let stream = cluster.clients[client].stream, cluster.nodes[stream.node].twin == nil
         else { return nil }
         let first = user * SimulatedClient.devicesPerUser
         let since = cluster.clients[first..<first + SimulatedClient.devicesPerUser].compactMap(\.stream)
             .filter { cluster.nodes[$0.node].twin == nil }.map(\.openedAt).min()
         let toldOf = Nanoseconds(told.lastUpdateTime - SimulatedCluster.epoch) * 1_000_000
         guard let since, cluster.time - since > .milliseconds(6_000), toldOf > since,
-            toldOf > cluster.truth.presences[user].excusedUntil
+            !cluster.isExcused(by: .askedToGo(user, at: toldOf))
         else { return nil }
         let viewer = cluster.clients[client].user
         return "user-\(viewer) is told that user-\(user) is \(told.statusType), who is on a machine without a fault"

@@ -104,20 +104,16 @@ struct VisibilityOracle {
 
 /// Checks that hidden viewers see nothing of a user.
 extension SimulatedCluster {
-    /// Whether every live node is reached in time, and no acknowledged change is lost.
-    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) || options.hasCutOffNode }
-
     /// Checks bytes that a gateway sends to a client's stream now.
     mutating func checkVisibility(of payload: [UInt8], for client: Int) {
-        guard hidesUsers, isVisibilityCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else {
-            return
-        }
+        guard hidesUsers, !isExcused(by: .uncheckedSplit), let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged"
+        else { return }
         HiddenViewChecks.check(event, shownTo: clients[client].user, askedAt: time, &self)
     }
 
     /// Checks records that an answer sends now.
     mutating func checkVisibility(of records: [Record?], inAnswerTo call: SimulatedCall) {
-        guard hidesUsers, isVisibilityCertain else { return }
+        guard hidesUsers, !isExcused(by: .uncheckedSplit) else { return }
         guard let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1)) else { return }
         HiddenViewChecks.check(event, shownTo: call.user, askedAt: call.at, &self)
     }
@@ -127,14 +123,13 @@ extension SimulatedCluster {
         let user = call.user
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
         let askedAt = Self.epoch + call.at / 1_000_000
-        // If clocks jump, an earlier call may win.
-        let rows = options.faults.contains(.clocks) ? nodes.compactMap { $0.disk.rows[key] } : []
+        let rows = isExcused(by: .clockJumps) ? nodes.compactMap { $0.disk.rows[key] } : []
         let written = rows.filter { $0.says(rule) }.map(\.writtenAt).max()
         let isOverruled = { (row: Row) in written.map { row.writtenAt > $0 } ?? false }
         // Without any visibility everybody may see the user. A later call on the other side of a split wins.
         let copies = nodes.count { node in
             node.disk.rows[key].map {
-                $0.says(rule, comparesBlocked: options.kind != .friendsHideAndBlock) || $0.isWritten(after: askedAt) || isOverruled($0)
+                $0.says(rule, comparesBlocked: !isExcused(by: .blocklist)) || $0.isWritten(after: askedAt) || isOverruled($0)
             } ?? (rule == Visibility())
         }
         if copies < disksExpected {
@@ -146,7 +141,7 @@ extension SimulatedCluster {
     ///
     /// A node that has just come back has not sent it yet.
     func isOverruled(_ user: Int) -> Bool {
-        guard options.faults.contains(.clocks) else { return false }
+        guard isExcused(by: .clockJumps) else { return false }
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
         let second = Nanoseconds.milliseconds(1_000)
         let isThere = { (node: SimulatedNode) in node.isUp && (node.startedAt < second || time - node.startedAt > second) }
