@@ -83,10 +83,10 @@ test: deps test-deps browser-deps
 nightly: deps test-deps browser-deps package-deps
 	Tests/run nightly
 
-# Writes the pages of the documentation that are made from the code: Configuration, Metrics, and the tests in Requirements. `make test`
-# fails while one of them is stale.
+# Writes the pages of the documentation that are made from the code: Configuration, Metrics, and the tests in Requirements; and what follows
+# the inputs in the transcripts of Tests/ClusterSimulationTests. `make test` fails while one of them is stale.
 pages: build-checked
-	ROLLCALL_TESTS=write-pages swift test $(CHECKED) --skip-build --filter '(GeneratedPagesTests|RequirementsPageTests)'
+	ROLLCALL_TESTS=write-pages swift test $(CHECKED) --skip-build --filter '(GeneratedPagesTests|RequirementsPageTests|TranscriptTests)'
 
 # Lint, and the suites of the core: messages, rules, the simulator of clusters, and rules of style.
 smoke: deps

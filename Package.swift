@@ -48,7 +48,7 @@ let core: [Target] = [
     ),
     .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
     .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore", "ClusterSimulation"], swiftSettings: strict),
-    .testTarget(name: "ClusterSimulationTests", dependencies: ["ClusterSimulation"], swiftSettings: strict),
+    .testTarget(name: "ClusterSimulationTests", dependencies: ["ClusterSimulation"], exclude: ["Transcripts"], swiftSettings: strict),
     .testTarget(name: "TidyTests", exclude: ["edges"], swiftSettings: strict),
 ]
 

@@ -27,6 +27,9 @@ extension Message {
             "list of \(listUpdate.user.id)\(listUpdate.isWhole ? ", whole" : ""): \(Self.names(listUpdate.added.map(\.target)))"
                 + (listUpdate.removed.isEmpty ? "" : ", not \(Self.names(listUpdate.removed))")
         case .end(let session, let user, let reason): "end \(session) of \(user.id): \(reason)"
+        case .answer(let id, .record(let record)): "answer \(id): \(record.words)"
+        case .answer(let id, .records(let records)):
+            "answer \(id): " + records.map { "\($0.user.id) \($0.words)" }.joined(separator: ", ")
         case .answer(let id, let answer): "answer \(id): \(answer)"
         case .misrouted(let users): "misrouted \(Self.names(users))"
         case .replicate(let ticket, let rows):
@@ -55,6 +58,17 @@ extension Message {
             var messages: [Message] = []
             while reader.remainingBytes > 0, let message = try? reader.message() { messages.append(message) }
             return messages
+        }
+    }
+}
+
+extension CallAnswer {
+    /// A description for the reader of a log.
+    var words: String {
+        switch self {
+        case .userStatus(let record): record.words
+        case .userStatusList(let records, _, let asOf): "as of \(asOf) " + records.map { $0?.words ?? "unknown" }.joined(separator: ", ")
+        default: "\(self)"
         }
     }
 }

@@ -177,7 +177,7 @@ extension SimulatedCluster {
         guard let call = nodes[node].calls.removeValue(forKey: token) else {
             return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
-        note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
+        note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer.words)")
         note(.answer, node, Int(token)) { $0.answer(answer) }
         let limit = Nanoseconds(options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
         if !isExcused(by: .pauses), time - call.at > limit {
