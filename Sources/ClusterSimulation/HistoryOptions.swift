@@ -76,6 +76,11 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
     static let stagedUsersMax = 50
     var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
 
+    /// Draws a user, a node, and a moment before the end of the faults.
+    func user(_ random: inout SplitMix64) -> Int { random.number(in: 0...usersCount - 1) }
+    func node(_ random: inout SplitMix64) -> Int { random.number(in: 0...nodesCount - 1) }
+    func moment(_ random: inout SplitMix64) -> Int { random.number(in: 0...activeMilliseconds) }
+
     /// The member whose node ID a second process has; nil in other histories.
     var twinned: Int? { kind == .twoProcessesShareID ? Int(seed % UInt64(nodesCount)) : nil }
     /// Whether the clocks of all nodes jump alike, and stay so.
@@ -87,23 +92,10 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
     /// The machines: one for each node, and one for the second process with a node ID.
     var hostsCount: Int { kind == .twoProcessesShareID ? nodesCount + 1 : nodesCount }
 
-    /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
-    var asksKnownMembers: Bool { kind == .nodeReturnsFromSplit || kind == .nodeRestartsCutOff }
-
-    /// The setting `rate.changes` as JSON.
-    var changesRate: String {
-        settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
-    }
-
     public var description: String {
         let names = Fault.allCases.filter { faults.contains($0) }.map(\.rawValue).joined(separator: ",")
         return "seed \(seed): \(nodesCount) nodes of \(gatewaysCount) gateways, \(usersCount) users, \(stepsCount) steps in "
             + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.subscriptionsMax), "
             + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax), relays above \(settings.relayAbove)"
     }
-}
-
-extension HistoryOptions {
-    /// Whether the steps are about the relationship chain.
-    var hasChain: Bool { [.usersBefriend, .friendsHideAndBlock, .clientsRepeatCalls].contains(kind) }
 }

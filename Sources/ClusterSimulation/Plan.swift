@@ -72,9 +72,12 @@ public struct Step: Sendable, CustomStringConvertible {
 
     /// Whether a user may hide from another.
     var hidesUser: Bool { if case .setVisibility = action { true } else { false } }
+}
 
-    /// Whether a user publishes an event.
-    var publishesEvent: Bool { if case .publish = action { true } else { false } }
+extension [Step] {
+    /// Adds a step. Of its moment and its action that which is drawn first comes first.
+    mutating func add(_ at: Int, _ action: Step.Action) { append(Step(at: at, action: action)) }
+    mutating func add(_ action: Step.Action, at: Int) { append(Step(at: at, action: action)) }
 }
 
 /// The steps of one history, in the order of their times.
@@ -89,10 +92,10 @@ public struct Plan: Sendable {
         let hasFaults = options.kind.row.hasRandomFaults
         var steps: [Step] = []
         for _ in 0..<options.stepsCount {
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             let isFault = random.isOnce(in: 4) && hasFaults
             let action = isFault ? Self.fault(options, &random) : Self.work(options, &random)
-            steps.append(Step(at: at, action: action))
+            steps.add(at, action)
         }
         let apart = options.kind.row.scripts.flatMap { $0(options) }
         // After the end everything is healed, and no more faults follow.
@@ -100,17 +103,20 @@ public struct Plan: Sendable {
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }
 
-    /// Logs in all users, who follow some others.
+    /// The steps that log in all users, who follow some others, and the generator of the steps that come next.
+    static func audience(_ options: HistoryOptions, _ stream: UInt64) -> (random: SplitMix64, steps: [Step]) {
+        var random = SplitMix64(seed: options.seed).split(stream)
+        let steps = audience(options, &random)
+        return (random, steps)
+    }
+
     static func audience(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
-        var steps: [Step] = []
-        for user in 0..<options.stagedUsersCount {
-            let client = user * SimulatedClient.devicesPerUser
-            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
-            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
-            steps.append(
-                Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+        (0..<options.stagedUsersCount).flatMap { user -> [Step] in
+            let targets = (0...3).map { _ in options.user(&random) }
+            let login = Step.Action.login(client: user * SimulatedClient.devicesPerUser, node: 0, resumes: false)
+            let follow = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
+            return [Step(at: random.number(in: 0...200), action: login), Step(at: random.number(in: 300...800), action: follow)]
         }
-        return steps
     }
 
     static func setStatus(of user: Int, _ random: inout SplitMix64) -> Step.Action {
@@ -118,10 +124,10 @@ public struct Plan: Sendable {
     }
 
     private static func work(_ options: HistoryOptions, _ random: inout SplitMix64) -> Step.Action {
-        let user = random.number(in: 0...options.usersCount - 1)
+        let user = options.user(&random)
         let client = user * SimulatedClient.devicesPerUser + random.number(in: 0...SimulatedClient.devicesPerUser - 1)
-        let node = random.number(in: 0...options.nodesCount - 1)
-        let some = { (random: inout SplitMix64) in (0..<random.number(in: 1...4)).map { _ in random.number(in: 0...options.usersCount - 1) }
+        let node = options.node(&random)
+        let some = { (random: inout SplitMix64) in (0..<random.number(in: 1...4)).map { _ in options.user(&random) }
         }
         switch random.number(in: 0...19) {
         case 0...5: return .login(client: client, node: node, resumes: random.isOnce(in: 2))
@@ -143,8 +149,8 @@ public struct Plan: Sendable {
     private static func fault(_ options: HistoryOptions, _ random: inout SplitMix64) -> Step.Action {
         let enabled = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !enabled.isEmpty else { return work(options, &random) }
-        let node = random.number(in: 0...options.nodesCount - 1)
-        let other = random.number(in: 0...options.nodesCount - 1)
+        let node = options.node(&random)
+        let other = options.node(&random)
         let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
         switch enabled[random.number(in: 0...enabled.count - 1)] {
         case .kills: return .kill(node: node, downMilliseconds: random.number(in: 10...9_000))

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 extension SplitMix64 {

@@ -36,7 +36,7 @@ struct ClusterSimulationCommand: ParsableCommand {
         if hashes { return try printHashes() }
         let range = seeds?.range ?? seed!...seed!
         let rings = RingCache()
-        var total = SimulatedCluster.Counts()
+        var total = HistoryCounts()
         var brokenCount = 0
         var virtualMilliseconds = 0
         let began = ContinuousClock.now

@@ -12,7 +12,7 @@ import Testing
         return SimulatedCluster(options, plan: Plan(steps: []))
     }
 
-    private func isComplete(_ row: ExceptionRow) -> Bool { row.reason.utf8CodeUnitCount > 10 && !row.weakens.isEmpty }
+    private func isComplete(_ row: Excuse) -> Bool { row.reason.utf8CodeUnitCount > 10 && !row.weakened.isEmpty }
 
     @Test("Each exception has a reason and weakens a guarantee", arguments: HistoryException.allCases)
     func rows(_ exception: HistoryException) {

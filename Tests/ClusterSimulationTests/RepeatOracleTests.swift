@@ -64,6 +64,6 @@ import Testing
         var cluster = SimulatedCluster(HistoryOptions(seed: seed))
         cluster.run()
         if let violation = cluster.violation { Issue.record("\(cluster.options)\n\(violation)\ncluster-simulation --seed \(seed) --log") }
-        #expect(cluster.counts.chain.repetitions > 10, "\(cluster.counts)")
+        #expect(cluster.counts[.repetitions] > 10, "\(cluster.counts)")
     }
 }

@@ -9,9 +9,6 @@ enum ChainChecks {
     /// The time after which nothing of a call is on its way any more, if no link is slow.
     private static let arrivalMilliseconds = 1_000
 
-    /// The time that the nodes have at rest to answer a call.
-    private static let answerMilliseconds = 200
-
     // MARK: Calls
 
     static func perform(_ action: ChainAction, _ cluster: inout SimulatedCluster) {
@@ -46,7 +43,7 @@ enum ChainChecks {
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
         case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
-            for outcome in outcomes { cluster.counts.chain.note(outcome.code) }
+            for outcome in outcomes { cluster.counts.note(outcome.code) }
             forgetShown(chainCall, by: call.user, &cluster)
             let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)
             let problem = cluster.truth.chain.answered(
@@ -58,7 +55,7 @@ enum ChainChecks {
             guard let json = try? JSONReader.read(bytes) else {
                 return cluster.violate(.messagesAreReadable, "not a friend list: \(String(decoding: bytes, as: UTF8.self))")
             }
-            cluster.counts.chain.listsRead += 1
+            cluster.counts[.listsRead] += 1
             cluster.truth.chain.lists[call.user].read(json, to: query)
             OwnListChecks.read(json, to: query, by: call.user, &cluster)
         default: break
@@ -192,38 +189,11 @@ enum ChainChecks {
     private static func read(_ query: FriendQuery, as user: Int, _ cluster: inout SimulatedCluster) -> ClientLists.Snapshot? {
         cluster.truth.chain.lists[user].latest = nil
         cluster.call(.getFriendList(query), by: user)
-        cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+        cluster.awaitAnswer()
         if cluster.truth.chain.lists[user].latest == nil {
             cluster.violate(.everyCallIsAnswered, "user-\(user) reads its friends when everything is at rest, and gets no list")
         }
         return cluster.truth.chain.lists[user].latest
-    }
-}
-
-/// The counts of calls of the relationship chain in a history.
-public struct ChainCounts: Equatable, Sendable {
-    public var done = 0
-    public var pending = 0
-    public var refused = 0
-    /// Decisions whose result is unknown.
-    public var uncertain = 0
-    public var listsRead = 0
-    /// Events about changes of lists.
-    public var noticesRead = 0
-    /// Acknowledged changes of profiles, events about them, and checks of clients that had to receive one.
-    public var profilesSet = 0
-    public var profilesTold = 0
-    public var profilesExpected = 0
-    /// Attempts of calls with keys after the first of each call.
-    public var repetitions = 0
-
-    mutating func note(_ code: ChainCode) {
-        switch code {
-        case .done: done += 1
-        case .pending: pending += 1
-        case .unavailable, .conflict: uncertain += 1
-        default: refused += 1
-        }
     }
 }
 

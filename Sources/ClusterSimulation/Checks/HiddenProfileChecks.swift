@@ -3,10 +3,6 @@ import PresenceWire
 
 /// Checks that the news of profiles wait for users from whom they are kept, and arrive afterwards.
 enum HiddenProfileChecks {
-    /// The most that the clock of an owner and the answer of a call differ.
-    private static let marginMilliseconds = 300
-    /// The time of a call and its effects at rest.
-    private static let answerMilliseconds = 200
 
     /// Checks that a viewer is told no version of a profile that was written while its user certainly hid from the viewer.
     static func check(_ version: Version, of user: Int, toldTo viewer: Int, _ cluster: inout SimulatedCluster) {
@@ -14,7 +10,8 @@ enum HiddenProfileChecks {
             !cluster.isExcused(by: .split, .clockJumps, .diskFaults)
         else { return }
         let writtenAt = Nanoseconds(version.milliseconds - SimulatedCluster.epoch) * 1_000_000
-        let since = writtenAt - .milliseconds(marginMilliseconds)
+        // The clock of an owner and the answer of a call differ by less.
+        let since = writtenAt - .milliseconds(300)
         let oracle = cluster.truth.oracles[user]
         let waits = cluster.options.settings.policy.chain.profileNewsWaitWhileInvisible
         let isInvisible =
@@ -40,7 +37,7 @@ enum HiddenProfileChecks {
             let blocked = ChainChecks.rows(.blocked, of: user, cluster).map { UserID($0.key, besides: cluster.userID(user)) }
             if !blocked.isEmpty { cluster.call(.chain(.setBlocked(blocked, false)), by: user) }
             cluster.call(.setVisibility(Visibility.Change(isInvisible: false)), by: user)
-            cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+            cluster.awaitAnswer()
         }
         if !cluster.isBroken { cluster.twice { ProfileChecks.checkNews(&$0) } }
     }

@@ -125,7 +125,7 @@ enum MachineFaultChecks {
     /// goes on to believe that vendor push reaches a device.
     static func isOnCutOffNode(_ user: Int, _ cluster: SimulatedCluster) -> Bool {
         let isRecent = cluster.time - cluster.truth.presences[user].lastEndAt < cluster.options.settings.reconnectGrace.wholeNanoseconds
-        if isRecent || !cluster.truth.reaches[user].isEmpty { return true }
+        if isRecent || !cluster.truth.reach.isUnused(by: user) { return true }
         let first = user * SimulatedClient.devicesPerUser
         return cluster.clients[first..<first + SimulatedClient.devicesPerUser].compactMap(\.stream).contains { stream in
             isCutOff(stream.node, cluster)

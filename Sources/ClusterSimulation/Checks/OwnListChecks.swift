@@ -3,9 +3,6 @@ import PresenceWire
 
 /// Makes the calls about a user's own lists, and checks that a sequence names one content: see ``SequenceContents``.
 enum OwnListChecks {
-    /// The time that the nodes have at rest to answer a call.
-    private static let answerMilliseconds = 200
-
     static func perform(_ action: OwnListAction, _ cluster: inout SimulatedCluster) {
         guard action.user < cluster.userIDs.count, action.others.allSatisfy({ $0 < cluster.userIDs.count }) else { return }
         for other in action.others { cluster.truth.concern(other) }
@@ -68,7 +65,7 @@ enum OwnListChecks {
         for user in cluster.userIDs.indices {
             for node in cluster.hosts where !cluster.isBroken && cluster.nodes[node].isUp {
                 read(OwnListAction.read(user: user).calls(cluster.userID), by: user, at: node, &cluster)
-                cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+                cluster.awaitAnswer()
             }
         }
     }

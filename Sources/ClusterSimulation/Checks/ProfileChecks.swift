@@ -3,8 +3,6 @@ import PresenceWire
 
 /// Makes the calls about profiles, and checks their guarantees: see ``ProfileOracle``.
 enum ProfileChecks {
-    /// The time that the nodes have at rest to answer a call, and to tell of a change.
-    private static let answerMilliseconds = 200
     /// The time after which a client that is not told a profile any more has read what was told before.
     private static let lateMilliseconds = 10_000
     /// The time after which all nodes know a new follower, if nothing fails.
@@ -41,7 +39,7 @@ enum ProfileChecks {
         let isTrusted = ChainChecks.isTrusted(isAlone: isAlone, cluster)
         switch (call.call, answer) {
         case (.friendCall(.modifyProfile(let changes)), .friendCalled(let result)):
-            cluster.counts.chain.profilesSet += 1
+            cluster.counts[.profilesSet] += 1
             let trust: ProfileOracle.Trust = isTrusted ? .complete : cluster.isExcused(by: .clockJumps) ? .none : .partial
             cluster.truth.profiles.answered(changes, by: call.user, askedAt: call.at, trust, at: cluster.time)
             checkAnswer(result.json, of: call.user, sets: changes, cluster)
@@ -109,7 +107,7 @@ enum ProfileChecks {
         guard let user = event.data["userID"]?.text.flatMap({ cluster.userIndex($0) }) else {
             return cluster.violate(.messagesAreReadable, "not the version of a profile: \(event.data)")
         }
-        cluster.counts.chain.profilesTold += 1
+        cluster.counts[.profilesTold] += 1
         cluster.clients[client].profiles.take(version, of: user)
         if let told = Version(text: version) { HiddenProfileChecks.check(told, of: user, toldTo: own, &cluster) }
         let since = cluster.time - .milliseconds(lateMilliseconds)
@@ -129,7 +127,7 @@ enum ProfileChecks {
         for user in cluster.userIDs.indices where !cluster.isBroken {
             let change = Profile.Change(name: Profile.Standard.nick.rawValue, value: .text("the last name of \(user)"))
             cluster.call(.friendCall(.modifyProfile([change])), by: user)
-            cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+            cluster.awaitAnswer()
         }
         if !cluster.isBroken { cluster.twice { checkNews(&$0) } }
         query(&cluster)
@@ -139,7 +137,7 @@ enum ProfileChecks {
     private static func query(_ cluster: inout SimulatedCluster) {
         guard !cluster.isBroken else { return }
         cluster.call(.getUsersProfile(cluster.userIDs), by: 0)
-        cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+        cluster.awaitAnswer()
     }
 
     /// Checks that all replicas of a user have the same profile and subscriptions to profiles, in memory and on disk.
@@ -167,7 +165,7 @@ enum ProfileChecks {
                 let isExact = !cluster.isExcused(by: .faultsOfNodes)
                 let begin = target == client.user ? .min : client.profiles.begin(followedSince: isExact ? since : nil)
                 let newest = newest(of: target, cluster)
-                if newest.milliseconds > begin { cluster.counts.chain.profilesExpected += 1 }
+                if newest.milliseconds > begin { cluster.counts[.profilesExpected] += 1 }
                 guard let problem = client.profiles.problem(with: newest, of: target, after: begin, isExact: isExact) else { continue }
                 let device = "device \(client.device) of user-\(client.user)"
                 cluster.violate(.profileNewsArrive, "\(device) was told of the profile of user-\(target) \(problem)")

@@ -25,7 +25,7 @@ enum RepeatChecks {
         guard let node = cluster.randomNode(), cluster.truth.repeats.attempt(call, at: cluster.time) else { return }
         for user in [call.user, call.other].compactMap(\.self) { cluster.truth.concern(user) }
         if isRepetition {
-            cluster.counts.chain.repetitions += 1
+            cluster.counts[.repetitions] += 1
         } else if case .publish(let value) = call.operation {
             cluster.truth.events[call.user].ask(
                 ExpectedEvents.Published(

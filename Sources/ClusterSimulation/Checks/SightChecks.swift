@@ -1,12 +1,7 @@
-import PresenceCore
 import PresenceWire
 
 /// Checks at rest who sees whom, from the answers of calls alone, and that a device that was away knows what the others know.
 enum SightChecks {
-    private static let answerMilliseconds = 200
-    /// The time in which a device that comes back is told everything.
-    private static let returnMilliseconds = 4_000
-
     /// Whether a viewer may see a user, as far as the answers of calls make that certain; nil if they do not.
     ///
     /// The rules are stated here once more, so that an error in those of the core is found.
@@ -65,7 +60,7 @@ enum SightChecks {
         for viewer in cluster.userIDs.indices {
             for node in cluster.hosts where !cluster.isBroken && cluster.nodes[node].isUp {
                 cluster.call(.getUserStatus(cluster.userIDs), by: viewer, at: node)
-                cluster.advance(to: cluster.time + .milliseconds(answerMilliseconds))
+                cluster.awaitAnswer()
             }
         }
         if !cluster.isBroken { OwnListChecks.finish(&cluster) }
@@ -80,7 +75,7 @@ enum SightChecks {
             cluster.clients[client].tokenExpiresAt = .max
             cluster.login(client, node: 0, resumes: true)
         }
-        cluster.advance(to: cluster.time + .milliseconds(returnMilliseconds))
+        cluster.advance(to: cluster.time + .milliseconds(4_000))
     }
 
     /// Checks that a user hides from exactly the users on its blocklist.

@@ -189,10 +189,8 @@ extension SimulatedCluster {
         return truth.policy.hasHiddenPlatforms ? own + ["onlinePlatforms"] : own
     }
 
-    /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it. All
-    /// that a process says while it is cut off is its last message, if another one has replaced it and its disk is gone.
-    ///
-    /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds.
+    /// Whether a node ended, or its disk was full, before what it sent had reached another node. If it is cut off and replaced, that is all
+    /// that it sends. The next change is newer. A cluster of one is not excused: it gives new versions to all records that it finds.
     func isLastMessage(of source: SimulatedClient.Source?) -> Bool {
         guard nodes.count > 1 || isExcused(by: .boundOfClockLost), let source,
             let death = nodes[source.node].deaths[source.run]
@@ -295,8 +293,9 @@ extension SimulatedCluster {
     private mutating func checkRecord(_ user: Int, _ record: Record) {
         let presence = truth.presences[user]
         let reached = reachedDevices(of: user)
-        let (least, most) = (platforms(of: presence.platforms + reached.certain), platforms(of: presence.platforms + reached.possible))
-        if presence.openCount == 0, !reached.certain.isEmpty { counts.push.onlineUsers += 1 }
+        let platforms = { (devices: [Int]) in Set(presence.platforms + devices).sorted().map { SimulatedClient.platforms[$0] } }
+        let (least, most) = (platforms(reached.certain), platforms(reached.possible))
+        if presence.openCount == 0, !reached.certain.isEmpty { counts[.reachedUsers] += 1 }
         if record.statusType == .online ? most.isEmpty : !least.isEmpty {
             return violate(
                 .recordsEqualSessions,
@@ -306,8 +305,6 @@ extension SimulatedCluster {
             violate(.recordsEqualSessions, "user-\(user) is on \(least), its record says \(record.onlinePlatforms)")
         }
     }
-
-    private func platforms(of devices: [Int]) -> [String] { Set(devices).sorted().map { SimulatedClient.platforms[$0] } }
 
     /// The number of disks with an acknowledged change.
     var disksExpected: Int {
@@ -437,18 +434,12 @@ extension SimulatedCluster {
                 violate(.nothingIsLeftOver, "the disk of \(nodes[node].id) has \(row.version.text) of user-\(user), of whom no node knows")
             }
             guard kept.record.version > .zero else { continue }
-            let rule = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .visibility, key: "")]
-            if rule?.version != kept.record.privacy?.version {
-                violate(
-                    .replicasAgree,
-                    "the disk of \(nodes[node].id) says of who may see user-\(user) \(rule?.version.text ?? "nothing"), its memory \(kept.record.privacy?.version.text ?? "nothing")"
-                )
-            }
-            let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")]
-            if row?.version != kept.record.version {
-                violate(
-                    .replicasAgree,
-                    "the disk of \(nodes[node].id) has \(row?.version.text ?? "nothing") of user-\(user), its memory \(kept.record.words)")
+            let versions: [(Row.Kind, Version?)] = [(.visibility, kept.record.privacy?.version), (.status, kept.record.version)]
+            for (kind, version) in versions {
+                let stored = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: kind, key: "")]?.version
+                guard stored != version else { continue }
+                let words = "\(kind) \(stored?.text ?? "nothing") of user-\(user), its memory \(version?.text ?? "nothing")"
+                violate(.replicasAgree, "the disk of \(nodes[node].id) has \(words): \(kept.record.words)")
             }
         }
     }

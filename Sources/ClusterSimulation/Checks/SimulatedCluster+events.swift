@@ -11,7 +11,7 @@ extension SimulatedCluster {
         case .publish(let user, let value, let seconds, let onlineOnly, let synced):
             call(.publishEvent(value: value, ext: "", seconds: seconds, isForOnlineOnly: onlineOnly, isSynced: synced), by: user)
         case .loginReachable(let client, let node):
-            if !clients[client].isWanted { counts.push.logins += 1 }
+            if !clients[client].isWanted { counts[.reachableLogins] += 1 }
             login(client, node: node, resumes: true, isPushReachable: true)
         case .kick(let user):
             excuseAbsence(of: user)
@@ -35,7 +35,7 @@ extension SimulatedCluster {
                 ExpectedEvents.Published(
                     value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): notePolicyAsked(change)
-        case .kick: truth.reaches[user].doubt(at: time)
+        case .kick: truth.reach.doubt(user, at: time)
         case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &self)
         default: break
         }
@@ -61,7 +61,7 @@ extension SimulatedCluster {
         else {
             return violate(.nothingAcknowledgedIsLost, "user-\(call.user) published \(call.call), is answered \(record.events)")
         }
-        counts.published += 1
+        counts[.published] += 1
         guard !isAlone else { return }
         truth.events[call.user].acknowledge(event)
         guard !isExcused(by: .disturbed(since: time)), !isExcused(by: .hides(call.user, from: nil)) else { return }
@@ -95,7 +95,7 @@ extension SimulatedCluster {
         guard isOwn || (!isExcused(by: .policyHides(since: since)) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
             return
         }
-        counts.eventsExpected += 1
+        counts[.eventsExpected] += 1
         let view = clients[client].view[expected.user]
         let seen = view.map { "\($0.status)" } ?? "nothing"
         let words = "user-\(clients[client].user) sees \(seen) of user-\(expected.user), \(expected.event) was acknowledged"
@@ -146,71 +146,24 @@ extension SimulatedCluster {
 
     // MARK: Devices that push reaches
 
-    mutating func noteReachOpened(_ client: Int) {
-        let (user, device) = (clients[client].user, clients[client].device)
-        guard clients[client].isPushReachable || truth.reaches[user].words[device] != .no else { return }
-        let isKnown = truth.reaches[user].words[device] == .yes && clients[client].isPushReachable
-        if !isKnown { truth.reaches[user].set(device, .unknown, at: time) }
-    }
-
-    mutating func noteReachSynced(_ client: Int) {
-        let (user, device) = (clients[client].user, clients[client].device)
-        guard truth.reaches[user].words[device] == .unknown else { return }
-        let wordOfOthers: Reach.Word = isExcused(by: .disturbed(since: time)) ? .unknown : .no
-        truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : wordOfOthers, at: time)
-    }
-
-    /// The certainty that an open session's device counts as reachable, by the policy.
-    private var wordOfPolicy: Reach.Word {
-        guard !isExcused(by: .disturbed(since: time), .policyChanges) else { return .unknown }
+    /// The certainty that the device of an open session counts as reachable.
+    func certainReach(of client: SimulatedClient) -> Reach.Word {
+        if isExcused(by: .disturbed(since: time)) { return .unknown }
+        guard client.isPushReachable else { return .no }
         let words = truth.policy.policies.map(\.pushReachableStaysOnline)
-        return words.contains(!words[0]) ? .unknown : words[0] ? .yes : .no
-    }
-
-    mutating func noteReachLoggedOut(_ client: Int) {
-        let (user, device) = (clients[client].user, clients[client].device)
-        guard truth.reaches[user].words[device] != .no else { return }
-        let isCertain = !isExcused(by: .lostLogouts, .lateMessages) && clients[client].isSynced
-        truth.reaches[user].set(device, isCertain ? .no : .unknown, at: time)
+        return isExcused(by: .policyChanges) || words.contains(!words[0]) ? .unknown : words[0] ? .yes : .no
     }
 
     /// Records that an acknowledged call has just ended all sessions of a user.
     mutating func noteReachEnded(_ user: Int) {
         guard !isExcused(by: .disturbed(since: time)) else { return }
-        let first = user * SimulatedClient.devicesPerUser
-        for device in 0..<SimulatedClient.devicesPerUser where clients[first + device].stream == nil {
-            truth.reaches[user].set(device, .no, at: time)
-        }
-    }
-
-    /// Records a certain change of the policy of devices that push reaches.
-    mutating func noteReachPolicy(_ isOn: Bool) {
-        for client in clients.indices where clients[client].isPushReachable || !truth.reaches[clients[client].user].isEmpty {
-            let (user, device) = (clients[client].user, clients[client].device)
-            let isOpen = clients[client].stream != nil && clients[client].isSynced && clients[client].isPushReachable
-            let isReached = truth.reaches[user].words[device] != .no
-            let isCertain = !isExcused(by: .disturbed(since: time))
-            let mayBeMissed = isReached || clients[client].isPushReachable || clients[client].stream != nil
-            let word: Reach.Word = !isOn ? .no : isOpen ? .yes : mayBeMissed ? .unknown : .no
-            truth.reaches[user].set(device, isCertain ? word : .unknown, at: time)
-        }
-    }
-
-    /// The final certainty about a device whose user has no session.
-    private func reach(_ user: Int, _ device: Int) -> Reach.Word {
-        let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
-        return word == .no && isExcused(by: .undeliveredLogout(user))
-            && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
-            ? .unknown : word
+        for client in clients where client.user == user && client.stream == nil { truth.reach.loggedOut(client, isCertain: true, at: time) }
     }
 
     /// The devices that certainly keep the user ONLINE, and those that possibly do.
     func reachedDevices(of user: Int) -> (certain: [Int], possible: [Int]) {
-        guard !truth.reaches[user].isEmpty else { return ([], []) }
-        let devices = Array(0..<SimulatedClient.devicesPerUser)
-        return (devices.filter { reach(user, $0) == .yes }, devices.filter { reach(user, $0) != .no })
+        let isLost = !truth.reach.isUnused(by: user) && isExcused(by: .undeliveredLogout(user))
+        let lostLogouts = isLost ? clients.filter { $0.user == user && $0.isPushReachable }.map(\.device) : []
+        return truth.reach.devices(of: user, killsAt: truth.killsAt, lostLogouts: lostLogouts)
     }
-
-    /// Whether a user may be ONLINE without a session.
-    func mayBeReached(_ user: Int) -> Bool { !truth.reaches[user].isEmpty && !reachedDevices(of: user).possible.isEmpty }
 }

@@ -15,7 +15,7 @@ extension SimulatedCluster {
     }
 
     mutating func kicked(_ call: SimulatedCall) {
-        counts.kicks.acknowledged += 1
+        counts[.kicks] += 1
         excuseAbsence(of: call.user)
         noteReachEnded(call.user)
         let wall = Self.epoch + call.at / 1_000_000
@@ -34,7 +34,7 @@ extension SimulatedCluster {
 
     /// Issues another token to the client.
     mutating func renewToken(of client: Int) {
-        counts.kicks.tokensRefused += 1
+        counts[.tokensRefused] += 1
         note(40, client, 0, "the token of user-\(clients[client].user) device \(clients[client].device) is void")
         clients[client].tokenIssuedAt = trueWall
         guard clients[client].stream == nil else { return }
@@ -100,15 +100,17 @@ extension SimulatedCluster {
         }
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
         truth.ask(policy, at: time)
-        if isPushChanged { for user in truth.reaches.indices { truth.reaches[user].doubt(at: time) } }
+        if isPushChanged { for user in userIDs.indices { truth.reach.doubt(user, at: time) } }
     }
 
     mutating func policyAcknowledged(_ change: [UInt8], isAlone: Bool) {
         guard let policy = policy(after: change) else { return }
-        counts.policyChanges += 1
+        counts[.policyChanges] += 1
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
         truth.policy.acknowledge(policy, isCertain: !isAlone && !isExcused(by: .lateMessages), at: time)
-        if isPushChanged { noteReachPolicy(policy.pushReachableStaysOnline) }
+        guard isPushChanged else { return }
+        let isCertain = !isExcused(by: .disturbed(since: time))
+        truth.reach.policyChanged(to: policy.pushReachableStaysOnline, of: clients, isCertain: isCertain, at: time)
     }
 
     /// Checks bytes that a gateway sends to a client's stream now: nothing of other users while the policy forbids it.

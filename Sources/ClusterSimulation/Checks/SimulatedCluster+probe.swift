@@ -1,6 +1,3 @@
-import PresenceCore
-import PresenceWire
-
 /// Probes a cluster at rest: every change reaches all followers, and nobody else.
 ///
 /// The probe shows faults that remain in a gateway or an owner and that no other check reads.

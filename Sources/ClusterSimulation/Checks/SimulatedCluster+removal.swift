@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// Checks that all nodes remove the users who have been away for long, and no others (`users.forgetAfter`).
@@ -15,7 +14,7 @@ extension SimulatedCluster {
     /// Counts the rows that a node deletes from its disk.
     mutating func countForgotten(_ rows: [Row], by node: Int) {
         for row in rows where row.kind == .status {
-            counts.removals += 1
+            counts[.removals] += 1
             note(50, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) forgets \(row.user.id), \(row.version.text)")
             if !row.isBlankStatus {
                 violate(

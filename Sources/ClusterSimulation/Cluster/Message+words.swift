@@ -64,11 +64,5 @@ extension Message {
 
 extension CallAnswer {
     /// A description for the reader of a log.
-    var words: String {
-        switch self {
-        case .userStatus(let record): record.words
-        case .userStatusList(let records, _, let asOf): "as of \(asOf) " + records.map { $0?.words ?? "unknown" }.joined(separator: ", ")
-        default: "\(self)"
-        }
-    }
+    var words: String { if case .userStatus(let record) = self { record.words } else { "\(self)" } }
 }

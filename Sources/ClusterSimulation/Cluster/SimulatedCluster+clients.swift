@@ -50,9 +50,9 @@ extension SimulatedCluster {
             node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
         clients[client].begin(stream, at: nodes[node].now(time).wall)
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
-        counts.logins += 1
+        counts[.logins] += 1
         truth.opened(user, device: clients[client].device, at: time)
-        noteReachOpened(client)
+        truth.reach.opened(clients[client], at: time)
         note(
             30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom ?? 0)")
         obey(node)
@@ -99,7 +99,10 @@ extension SimulatedCluster {
         // A session whose owner has not answered is not a login yet.
         let isKnown = clients[client].isSynced && !isKicked
         truth.noteEnd(of: clients[client].user, byLogout: isKnown ? cause == .loggedOut : nil, at: time)
-        if cause == .loggedOut { noteReachLoggedOut(client) }
+        if cause == .loggedOut {
+            let isCertain = clients[client].isSynced && !isExcused(by: .lostLogouts, .lateMessages)
+            truth.reach.loggedOut(clients[client], isCertain: isCertain, at: time)
+        }
         guard isRunning(stream.node, stream.run) else { return lostSession(of: client, stream, tolerance: tolerance) }
         if time < nodes[stream.node].pausedUntil {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
@@ -144,7 +147,7 @@ extension SimulatedCluster {
     mutating func endStream(of client: Int, isKicked: Bool) {
         clients[client].attempt += 1
         if isKicked {
-            counts.kicks.streamsEnded += 1
+            counts[.streamsKicked] += 1
             excuseAbsence(of: clients[client].user)
         }
         close(client, .lost, tolerance: isKicked ? 0 : graceAfterLoss, isKicked: isKicked)
@@ -192,7 +195,7 @@ extension SimulatedCluster {
     // MARK: Reading
 
     mutating func push(_ payload: [UInt8], to client: Int) {
-        counts.pushes += 1
+        counts[.pushes] += 1
         clients[client].pipe.pushes.append(payload)
         clients[client].pipe.bytesCount += payload.count
         if !clients[client].pipe.isReading {
@@ -241,7 +244,7 @@ extension SimulatedCluster {
         case "onSubscriptionSyncCompleted":
             clients[client].isSynced = true
             clients[client].syncedAt = time
-            noteReachSynced(client)
+            truth.reach.synced(clients[client], certainReach(of: clients[client]), at: time)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
         case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &self)
@@ -263,7 +266,7 @@ extension SimulatedCluster {
         guard let id = status["userID"]?.text, let user = userIndex(id), let version = status["version"]?.text else {
             return violate(.messagesAreReadable, "not a status: \(status)")
         }
-        counts.recordsAnswered += 1
+        counts[.recordsAnswered] += 1
         checkContent(status, version, of: user)
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""

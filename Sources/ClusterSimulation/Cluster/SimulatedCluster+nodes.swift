@@ -136,7 +136,7 @@ extension SimulatedCluster {
     /// Kills a node by SIGKILL: only the disk remains, and its host resets all connections.
     mutating func kill(_ node: Int) {
         guard nodes[node].isUp else { return }
-        counts.kills += 1
+        counts[.kills] += 1
         disturbedAt = time
         truth.killsAt.append(time)
         if nodes.count(where: \.isUp) < options.nodesCount {
@@ -177,7 +177,7 @@ extension SimulatedCluster {
     /// Records that several nodes are down at once.
     private mutating func cripple() {
         crippledAt = time
-        truth.doubtVisibilities()
+        for user in truth.oracles.indices { truth.oracles[user].doubt() }
     }
 
     /// Records a write of OFFLINE, which ends the custom status (T11).
@@ -215,7 +215,7 @@ extension SimulatedCluster {
 
     mutating func drain(_ node: Int, downMilliseconds: Int) {
         guard nodes[node].isUp, !nodes[node].isLeaving else { return }
-        counts.drains += 1
+        counts[.drains] += 1
         let now = nodes[node].now(time)
         let hasOthers = nodes[node].node.drain(at: now)
         note(3, node, 0, "\(nodes[node].id) drains")
@@ -265,11 +265,6 @@ extension SimulatedCluster {
         plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.connectTimeout)
     }
 
-    private mutating func connect(_ index: Int, to card: Peer) {
-        links[index].expect(card)
-        attempt(index)
-    }
-
     private func isReachable(_ index: Int) -> Bool {
         let back = link(links[index].to, links[index].from)
         let isStill = nodes[links[index].to].isUp && time < nodes[links[index].to].pausedUntil
@@ -313,7 +308,7 @@ extension SimulatedCluster {
     /// Breaks the connection of a link at once. Its caller learns of it a moment later.
     mutating func breakLink(_ index: Int) {
         guard links[index].state != .idle else { return }
-        counts.resets += 1
+        counts[.resets] += 1
         plan(.broken(link: index, attempt: links[index].attempt), after: links[index].latency(at: time))
     }
 
@@ -346,11 +341,7 @@ extension SimulatedCluster {
         links[index].failuresCount += 1
         recordFirstNode(of: from)
         let ceiling = min(100 << min(links[index].failuresCount, 5), 1_000)
-        retry(index, after: .milliseconds(random.number(in: 20...ceiling)))
-    }
-
-    private mutating func retry(_ index: Int, after delay: Nanoseconds) {
-        plan(.retry(link: index, attempt: links[index].attempt), after: delay)
+        plan(.retry(link: index, attempt: links[index].attempt), after: .milliseconds(random.number(in: 20...ceiling)))
     }
 
     private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ connection: ConnectionID, _ batch: [UInt8]) {
@@ -359,7 +350,7 @@ extension SimulatedCluster {
         let isCurrent = links[index].attempt == attempt
         // A message that was on its way when a connection broke is lost, or arrives after the next connection's hello.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
-        counts.batches += 1
+        counts[.batches] += 1
         if let problem = MachineFaultChecks.problem(with: batch, on: index, &self) { violate(.boundsHold, problem) }
         var isTaken = true
         do {
@@ -490,7 +481,9 @@ extension SimulatedCluster {
             countForgotten(rows, by: node)
         case .connect(let peer):
             Twins.giveUpLinks(of: node, to: peer, &self)
-            if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
+            guard let target = nodeIndex(peer.address), target != node else { return }
+            links[link(node, target)].expect(peer)
+            attempt(link(node, target))
         case .transmit(let peer): transmit(from: node, to: peer)
         case .computeRing(let members):
             plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))

@@ -132,7 +132,8 @@ extension SimulatedCluster {
         }
         nextToken += 1
         nodes[node].calls[nextToken] = SimulatedCall(
-            user: user, client: client, call: call, at: time, isOfKnownMembers: options.asksKnownMembers && areAllMembersKnown)
+            user: user, client: client, call: call, at: time,
+            isOfKnownMembers: [.nodeReturnsFromSplit, .nodeRestartsCutOff].contains(options.kind) && areAllMembersKnown)
         nodes[node].node.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
@@ -165,7 +166,7 @@ extension SimulatedCluster {
     }
 
     private mutating func logoutEverywhere(_ user: Int) {
-        truth.reaches[user].doubt(at: time)
+        truth.reach.doubt(user, at: time)
         let first = user * SimulatedClient.devicesPerUser
         for client in first..<first + SimulatedClient.devicesPerUser { clients[client].isWanted = false }
         truth.presences[user].excusedUntil = time + .milliseconds(8_000)
@@ -184,15 +185,15 @@ extension SimulatedCluster {
             violate(.everyCallIsAnswered, "\(call.call) is answered after \((time - call.at).milliseconds) ms")
         }
         if case .refused(let refusal) = answer {
-            counts.refused += 1
+            counts[.refused] += 1
             checkRefusal(refusal, of: call, by: node)
             return refusal.mayTakeEffect ? truth.unanswered(call) : truth.refused(call, at: time)
         }
         if case .rateLimited = answer {
-            counts.refused += 1
+            counts[.refused] += 1
             return truth.refused(call, at: time)
         }
-        counts.acknowledged += 1
+        counts[.acknowledged] += 1
         checkContents(of: answer)
         let isAlone = isExcused(by: .alone(node: node))
         if call.call.changesSubscriptions, isExcused(by: .aloneSince(call.at, node: node)) { truth.subscriptions[call.user].doubt() }

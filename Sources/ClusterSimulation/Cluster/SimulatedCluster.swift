@@ -44,8 +44,7 @@ public struct SimulatedCluster {
     public var elapsedMilliseconds: Int { time.milliseconds }
     /// The events, in words or as for ``trace``. Kept only on request.
     public var log: [String] { journal.log ?? [] }
-    /// Counts of the history, which prove that faults really happen.
-    public internal(set) var counts = Counts()
+    public internal(set) var counts = HistoryCounts()
     var nextToken: UInt64 = 0
     /// How far the history has come.
     enum Phase { case active, healed, resting }
@@ -83,51 +82,6 @@ public struct SimulatedCluster {
         }
     }
 
-    /// Counts of a history.
-    public struct Counts: Equatable, Sendable {
-        public var eventsCount = 0
-        public var batches = 0
-        public var pushes = 0
-        public var recordsAnswered = 0
-        public var acknowledged = 0
-        public var refused = 0
-        public var kills = 0
-        public var drains = 0
-        public var resets = 0
-        public var logins = 0
-        /// Records that relays forwarded, and those requested from their owners because no relay had; of the processes at the end.
-        public var relayed = 0
-        public var relaysFetched = 0
-        /// Ranges in which a gateway and an owner differed.
-        public var viewDifferences = 0
-        /// Acknowledged events, and checks of sessions that had to receive one.
-        public var published = 0
-        public var eventsExpected = 0
-        public var kicks = KickCounts()
-        /// Acknowledged changes of the app's policy.
-        public var policyChanges = 0
-        /// Removed users, counted at each node that kept them.
-        public var removals = 0
-        public var push = PushCounts()
-        public var chain = ChainCounts()
-
-        public init() {}
-
-        private static var all: [WritableKeyPath<Counts, Int>] {
-            [
-                \.eventsCount, \.batches, \.pushes, \.recordsAnswered, \.acknowledged, \.refused, \.kills, \.drains, \.resets, \.logins,
-                \.relayed, \.relaysFetched, \.viewDifferences, \.published, \.eventsExpected, \.policyChanges, \.removals,
-                \.kicks.acknowledged, \.kicks.streamsEnded, \.kicks.tokensRefused, \.push.logins, \.push.onlineUsers, \.chain.done,
-                \.chain.pending, \.chain.refused, \.chain.uncertain, \.chain.listsRead, \.chain.noticesRead, \.chain.profilesSet,
-                \.chain.profilesTold, \.chain.profilesExpected, \.chain.repetitions,
-            ]
-        }
-
-        public static func += (left: inout Counts, right: Counts) {
-            for count in all { left[keyPath: count] += right[keyPath: count] }
-        }
-    }
-
     /// - Parameters:
     ///   - plan: the steps; drawn from the seed if not given.
     ///   - isLogging: whether to keep a log in words, for a person to read.
@@ -152,7 +106,7 @@ public struct SimulatedCluster {
         }
         userIDs = LostRows.userIDs(options)
         hidesUsers = options.kind == .friendsHideAndBlock || self.plan.steps.contains(where: \.hidesUser)
-        publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
+        publishesEvents = self.plan.steps.contains { if case .publish = $0.action { true } else { false } }
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
@@ -177,9 +131,9 @@ public struct SimulatedCluster {
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }
-            counts.relayed += Int(statistics.relays.forwarded)
-            counts.relaysFetched += Int(statistics.relays.fetched)
-            counts.viewDifferences += Int(statistics.viewDigestDifferences)
+            counts[.relayed] += Int(statistics.relays.forwarded)
+            counts[.relaysFetched] += Int(statistics.relays.fetched)
+            counts[.viewDifferences] += Int(statistics.viewDigestDifferences)
         }
     }
 
@@ -211,12 +165,15 @@ public struct SimulatedCluster {
     mutating func advance(to end: Nanoseconds) {
         while !isBroken, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
             time = max(time, next.at)
-            counts.eventsCount += 1
+            counts[.events] += 1
             handle(next.what)
             checkInvariants()
         }
         time = max(time, end)
     }
+
+    /// Gives the nodes the time that they need at rest to answer a call.
+    mutating func awaitAnswer() { advance(to: time + .milliseconds(200)) }
 
     /// The events of each node between two checks of its machines.
     ///
@@ -225,8 +182,8 @@ public struct SimulatedCluster {
 
     /// Checks the machines of one node, another one after each event.
     private func checkInvariants() {
-        let node = nodes[counts.eventsCount % nodes.count]
-        guard node.isUp, counts.eventsCount / nodes.count % Self.checkInterval == 0 else { return }
+        let node = nodes[counts[.events] % nodes.count]
+        guard node.isUp, counts[.events] / nodes.count % Self.checkInterval == 0 else { return }
         node.look { $0.checkInvariants(alsoUsers: true) }
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
@@ -298,20 +255,4 @@ public struct SimulatedCluster {
 
     /// The node of a cluster address.
     func nodeIndex(_ address: String) -> Int? { Int(address.dropFirst("node-".count).dropLast(":7601".count)) }
-}
-
-/// The counts of kicks in a history.
-public struct KickCounts: Equatable, Sendable {
-    public var acknowledged = 0
-    /// Streams that kicks ended.
-    public var streamsEnded = 0
-    /// Tokens that were refused because a kick voided them.
-    public var tokensRefused = 0
-}
-
-/// Counts of devices that vendor push reaches.
-public struct PushCounts: Equatable, Sendable {
-    public var logins = 0
-    /// Users that only such a device kept ONLINE at the end.
-    public var onlineUsers = 0
 }

@@ -42,9 +42,6 @@ package struct SimulatedDisk {
     /// Whether the current group deletes rows whose slots have moved.
     var isDeletingSlots: Bool { group.contains { !$0.deletedSlots.isEmpty } }
 
-    /// Whether nothing waits.
-    var isIdle: Bool { group.isEmpty && urgent.isEmpty && bulk.isEmpty && failed.isEmpty }
-
     mutating func write(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
         let write = Write(rows: rows, ticket: ticket, isUrgent: isUrgent)
         if isUrgent { urgent.append(write) } else { bulk.append(write) }

@@ -1,7 +1,6 @@
-import PresenceCore
 import PresenceWire
 
-/// A node is cut off or stopped for half a minute, while users hide from its clients.
+/// A node is cut off or stopped while users hide. Its clients ask for them all the time.
 enum CutOffNode {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         var pauses = SplitMix64(seed: options.seed).split(391)
@@ -10,35 +9,30 @@ enum CutOffNode {
         MachineFaultPlan.setUp(&options, &random)
     }
 
-    /// A node is cut off or stopped while users hide. Its clients ask for them all the time.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = MachineFaultPlan.random(options)
-        let audience = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, MachineFaultPlan.stepsStream)
         let (at, duration) = (random.number(in: 3_000...4_000), random.number(in: 26_000...34_000))
         let faulty = MachineFaultPlan.faultyNodes(options, &random)
-        var steps = faulty.map { node in
-            let isolation = Step.Action.isolate(node: node, duration: duration)
-            return Step(at: at, action: options.hasStoppedNode ? .pause(node: node, milliseconds: duration) : isolation)
+        for node in faulty {
+            steps.add(at, options.hasStoppedNode ? .pause(node: node, milliseconds: duration) : .isolate(node: node, duration: duration))
         }
         for user in 0..<options.stagedUsersCount {
             let hide = Step.Action.setVisibility(user: user, mode: .nobody, listed: [], blocked: [], isInvisible: false)
-            steps.append(Step(at: at + random.number(in: 0...10_000), action: hide))
+            steps.add(at + random.number(in: 0...10_000), hide)
         }
         // Most users are on nodes that stay reachable.
         for user in 0..<options.stagedUsersCount {
             let login = Step.Action.login(
                 client: user * SimulatedClient.devicesPerUser + 1, node: user % options.nodesCount, resumes: false)
-            steps.append(Step(at: random.number(in: 800...1_500), action: login))
-            steps.append(Step(at: 1_600, action: .logout(client: user * SimulatedClient.devicesPerUser)))
+            steps.add(random.number(in: 800...1_500), login)
+            steps.add(1_600, .logout(client: user * SimulatedClient.devicesPerUser))
         }
         for moment in stride(from: at, to: at + duration, by: 250) {
-            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
-            let viewer = random.number(in: 0...options.usersCount - 1)
-            steps.append(Step(at: moment, action: .query(user: viewer, targets: targets)))
-            for node in faulty where options.hasStoppedNode {
-                steps.append(Step(at: moment, action: .request(node: node, user: viewer, targets: targets)))
-            }
+            let targets = (0...3).map { _ in options.user(&random) }
+            let viewer = options.user(&random)
+            steps.add(moment, .query(user: viewer, targets: targets))
+            for node in faulty where options.hasStoppedNode { steps.add(moment, .request(node: node, user: viewer, targets: targets)) }
         }
-        return audience + steps
+        return steps
     }
 }

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// One node ends for good, and the others learn of it one after the other.
@@ -16,18 +15,17 @@ enum DeathLearnedInTurn {
     /// In some histories one node sends its rows slowly, so that the registrations wait at the new owners. Then the registrations end, and
     /// the message of the end is lost with the link that carries it.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = SplitMix64(seed: options.seed).split(41)
-        var steps = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, 41)
         for user in 0..<options.stagedUsersCount {
             let second = user * SimulatedClient.devicesPerUser + 1
-            steps.append(Step(at: random.number(in: 0...800), action: .login(client: second, node: 0, resumes: false)))
+            steps.add(random.number(in: 0...800), .login(client: second, node: 0, resumes: false))
         }
         let at = options.activeMilliseconds - 17_000
-        let ended = random.number(in: 0...options.nodesCount - 1)
-        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 60_000)))
+        let ended = options.node(&random)
+        steps.add(at, .kill(node: ended, downMilliseconds: 60_000))
         if random.isOnce(in: 2) { return steps + unsaying(at, ended, options, &random) }
         for user in 0..<options.stagedUsersCount {
-            for _ in 0...1 { steps.append(Step(at: at + random.number(in: 500...13_000), action: Plan.setStatus(of: user, &random))) }
+            for _ in 0...1 { steps.add(at + random.number(in: 500...13_000), Plan.setStatus(of: user, &random)) }
         }
         return steps
     }
@@ -39,12 +37,11 @@ enum DeathLearnedInTurn {
         let quick = (0..<options.nodesCount).filter { $0 != slow && $0 != ended }
         let end = at + random.number(in: 150...250)
         for node in quick {
-            let delay = Step.Action.delay(from: slow, to: node, milliseconds: 1_000, duration: 1_000)
-            steps.append(Step(at: at - 20, action: delay))
-            for other in quick where other != node { steps.append(Step(at: end, action: .reset(from: node, to: other))) }
+            steps.add(at - 20, .delay(from: slow, to: node, milliseconds: 1_000, duration: 1_000))
+            for other in quick where other != node { steps.add(end, .reset(from: node, to: other)) }
         }
         for client in 0..<options.stagedUsersCount * SimulatedClient.devicesPerUser {
-            steps.append(Step(at: end + 1, action: .drop(client: client, comesBackAfter: nil)))
+            steps.add(end + 1, .drop(client: client, comesBackAfter: nil))
         }
         return steps
     }

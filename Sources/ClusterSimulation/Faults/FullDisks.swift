@@ -1,29 +1,20 @@
-import PresenceCore
 import PresenceWire
 
-/// One disk is full, or two are, while users hide, are kicked and change the policy.
+/// A disk is full for some seconds, or two are at once.
 enum FullDisks {
-    static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
-        (options.activeMilliseconds, options.stepsCount, options.faults) = (20_000, random.number(in: 20...80), [])
-        MachineFaultPlan.setUp(&options, &random)
-    }
-
-    /// A disk is full for some seconds, or two are at once.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = MachineFaultPlan.random(options)
-        let audience = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, MachineFaultPlan.stepsStream)
         let at = random.number(in: 3_000...4_000)
         let isPair = random.isOnce(in: 4)
-        let first = random.number(in: 0...options.nodesCount - 1)
+        let first = options.node(&random)
         let duration = random.number(in: 4_000...10_000)
-        var steps = [Step(at: at, action: .fillDisk(node: first, milliseconds: duration))]
-        if isPair { steps.append(Step(at: at, action: .fillDisk(node: (first + 1) % options.nodesCount, milliseconds: duration))) }
+        steps.add(at, .fillDisk(node: first, milliseconds: duration))
+        if isPair { steps.add(at, .fillDisk(node: (first + 1) % options.nodesCount, milliseconds: duration)) }
         let policy = "{\"preset\":\"rollcall\",\"settings\":{\(Publications.keptSettings(options))}}"
         for _ in 0..<4 {
-            steps.append(Step(at: random.number(in: at...at + duration), action: .setPolicy(policy)))
-            steps.append(
-                Step(at: random.number(in: at...at + duration), action: .kick(user: random.number(in: 0...options.usersCount - 1))))
+            steps.add(random.number(in: at...at + duration), .setPolicy(policy))
+            steps.add(random.number(in: at...at + duration), .kick(user: options.user(&random)))
         }
-        return audience + steps + MachineFaultPlan.changes(options, from: at, &random)
+        return steps + MachineFaultPlan.changes(options, from: at, &random)
     }
 }

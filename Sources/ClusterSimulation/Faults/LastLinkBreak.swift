@@ -1,18 +1,16 @@
-import PresenceCore
 import PresenceWire
 
-/// The last event is the break of a link, and what was on its way is late.
+/// A link breaks while all last messages are on their way.
 enum LastLinkBreak {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         (options.nodesCount, options.usersCount) = (random.number(in: 3...5), random.number(in: 5...9))
         options.faults = [.resets, .delays]
     }
 
-    /// A link breaks while all last messages are on their way.
     static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(15)
         let at = options.activeMilliseconds - 1_000
-        let from = random.number(in: 0...options.nodesCount - 1)
+        let from = options.node(&random)
         let steps = Plan.audience(options, &random)
         return steps + (random.isOnce(in: 2) ? lateList(at, from, options, &random) : latePosition(at, from, options, &random))
     }
@@ -22,15 +20,14 @@ enum LastLinkBreak {
     private static func lateList(_ at: Int, _ from: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for to in 0..<options.nodesCount where to != from {
-            steps.append(Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 50)))
-            steps.append(Step(at: at + random.number(in: 52...70), action: .reset(from: from, to: to)))
+            steps.add(at, .delay(from: from, to: to, milliseconds: 800, duration: 50))
+            steps.add(at + random.number(in: 52...70), .reset(from: from, to: to))
         }
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
-            let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
-            steps.append(Step(at: at + random.number(in: 1...10), action: .drop(client: client, comesBackAfter: random.number(in: 1...20))))
-            let subscribe = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
-            steps.append(Step(at: at + random.number(in: 80...200), action: subscribe))
+            let targets = (0...1).map { _ in options.user(&random) }
+            steps.add(at + random.number(in: 1...10), .drop(client: client, comesBackAfter: random.number(in: 1...20)))
+            steps.add(at + random.number(in: 80...200), .subscribe(user: user, targets: targets, seconds: nil, sync: false))
         }
         return steps
     }
@@ -46,9 +43,9 @@ enum LastLinkBreak {
         ]
         for user in 0..<options.stagedUsersCount {
             let delay = user % 2 == 0 ? random.number(in: 0...4) : random.number(in: 260...450)
-            steps.append(Step(at: at + delay, action: Plan.setStatus(of: user, &random)))
+            steps.add(at + delay, Plan.setStatus(of: user, &random))
             let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...20))
-            steps.append(Step(at: at + random.number(in: 300...600), action: drop))
+            steps.add(at + random.number(in: 300...600), drop)
         }
         return steps
     }

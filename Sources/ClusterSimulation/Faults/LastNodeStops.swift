@@ -1,16 +1,14 @@
-import PresenceCore
 import PresenceWire
 
-/// The last remaining node is told to stop, and so is one that has just started.
+/// Two nodes of four leave, and then all users follow some others.
+///
+/// One more node leaves, and the last one is told to stop. A second node starts, and is told to stop before it can have received the
+/// rows of the last one. The last one ends. A third node starts, and all lists are emptied there.
 enum LastNodeStops {
     static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
         (options.nodesCount, options.faults, options.stepsCount, options.activeMilliseconds) = (4, [.drains], 0, 14_000)
     }
 
-    /// Two nodes of four leave, and then all users follow some others.
-    ///
-    /// One more node leaves, and the last one is told to stop. A second node starts, and is told to stop before it can have received the
-    /// rows of the last one. The last one ends. A third node starts, and all lists are emptied there.
     static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(32)
         var steps: [Step] = []
@@ -30,11 +28,11 @@ enum LastNodeStops {
         ]
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
-            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
-            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.add(random.number(in: 0...200), .login(client: client, node: 0, resumes: false))
+            let targets = (0...3).map { _ in options.user(&random) }
             let at = random.number(in: 2_700...3_200)
-            steps.append(Step(at: at, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
-            steps.append(Step(at: thirdStarts + random.number(in: 60...200), action: .unsubscribe(user: user, targets: nil)))
+            steps.add(at, .subscribe(user: user, targets: targets, seconds: nil, sync: false))
+            steps.add(thirdStarts + random.number(in: 60...200), .unsubscribe(user: user, targets: nil))
         }
         return steps
     }

@@ -1,7 +1,12 @@
 import PresenceCore
 import PresenceWire
 
-/// Links break twice, and the answer to a question of the first time arrives after the second.
+/// A node asks on new links for the view digests of the others, and their answers are slow.
+///
+/// The links break before the answers arrive, and so do the next links, with the changes made since. The nodes ask again, slowly, so
+/// that the first answer arrives next. One node receives everything, so that the changes are acknowledged.
+///
+/// The plan starts when all users have been online for long. The answer about a view is then certain.
 enum LinksBreakTwice {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         setUpLinks(&options)
@@ -16,24 +21,17 @@ enum LinksBreakTwice {
         options.settings.digestInterval = .seconds(30)
     }
 
-    /// A node asks on new links for the view digests of the others, and their answers are slow.
-    ///
-    /// The links break before the answers arrive, and so do the next links, with the changes made since. The nodes ask again, slowly, so
-    /// that the first answer arrives next. One node receives everything, so that the changes are acknowledged.
-    ///
-    /// The plan starts when all users have been online for long. The answer about a view is then certain.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = SplitMix64(seed: options.seed).split(31)
-        var steps = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, 31)
         for at in stride(from: 11_500, to: options.activeMilliseconds - 1_200, by: 1_300) {
-            let from = random.number(in: 0...options.nodesCount - 1)
+            let from = options.node(&random)
             let spared = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
             for to in 0..<options.nodesCount where to != from && to != spared { steps += twice(at, from, to) }
             for user in 0..<options.stagedUsersCount {
-                steps.append(Step(at: at + random.number(in: 25...33), action: Plan.setStatus(of: user, &random)))
+                steps.add(at + random.number(in: 25...33), Plan.setStatus(of: user, &random))
                 for _ in 0...1 {
-                    let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
-                    steps.append(Step(at: at + random.number(in: 400...1_200), action: .query(user: user, targets: targets)))
+                    let targets = (0...3).map { _ in options.user(&random) }
+                    steps.add(at + random.number(in: 400...1_200), .query(user: user, targets: targets))
                 }
             }
         }

@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// Replicas lose rows of users whose slots are neighbors. Nothing but the repair brings them back.
+/// Nodes lose facts of one user, of some or of all, until shortly before the end.
 enum LostRows {
     /// Draws the details from the stream of the other faults of machines.
     static func setUp(_ options: inout HistoryOptions, _: inout SplitMix64) {
@@ -12,19 +12,17 @@ enum LostRows {
         MachineFaultPlan.setUp(&options, &random)
     }
 
-    /// Nodes lose facts of one user, of some or of all, until shortly before the end.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = MachineFaultPlan.random(options)
-        let audience = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, MachineFaultPlan.stepsStream)
         let last = options.activeMilliseconds
-        let losses = (0...9).map { number in
-            let user = random.number(in: 0...options.usersCount - 1)
+        for number in 0...9 {
+            let user = options.user(&random)
             let users = [[user], Array(0...user), Array(0..<options.usersCount)][random.number(in: 0...2)]
             let facts = LostFacts.allCases[random.number(in: 0...LostFacts.allCases.count - 1)]
             let at = number < 4 ? last - random.number(in: 0...500) : random.number(in: 2_000...last)
-            return Step(at: at, action: .loseRows(node: random.number(in: 0...options.nodesCount - 1), users: users, facts))
+            steps.add(at, .loseRows(node: options.node(&random), users: users, facts))
         }
-        return audience + losses + MachineFaultPlan.changes(options, from: 2_000, &random)
+        return steps + MachineFaultPlan.changes(options, from: 2_000, &random)
     }
 
     /// The users of a history, by number. If replicas lose rows, all users are in one range of slots, or in one slot.

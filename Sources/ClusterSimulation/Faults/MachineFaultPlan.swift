@@ -6,8 +6,8 @@ enum MachineFaultPlan {
     /// The stream that draws these histories and their options.
     static let stream: UInt64 = 350
 
-    /// The generator of the steps.
-    static func random(_ options: HistoryOptions) -> SplitMix64 { SplitMix64(seed: options.seed).split(351) }
+    /// The stream that draws their steps.
+    static let stepsStream: UInt64 = 351
 
     /// Sets up a history in which one machine has a fault, or two have, and nothing else fails. The checks are as strict as without it.
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
@@ -17,7 +17,7 @@ enum MachineFaultPlan {
 
     /// One node, or in some histories two of four or more.
     static func faultyNodes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Int] {
-        let first = random.number(in: 0...options.nodesCount - 1)
+        let first = options.node(&random)
         let isPair = options.nodesCount > 3 && random.isOnce(in: 3)
         return isPair ? [first, (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount] : [first]
     }
@@ -41,20 +41,20 @@ enum MachineFaultPlan {
 
     /// Large jumps and two full disks among the random faults of a history.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = random(options)
+        var random = SplitMix64(seed: options.seed).split(stepsStream)
         guard options.nodesCount > 2, random.isOnce(in: 2) else { return [] }
         var steps: [Step] = []
         let at = random.number(in: 1_000...options.activeMilliseconds)
         if options.faults.contains(.clocks) {
             let nodes = faultyNodes(options, &random)
             let duration = random.number(in: 500...5_000)
-            steps.append(Step(at: at, action: .jumpClocks(nodes: nodes, milliseconds: jump(&random), duration: duration)))
+            steps.add(at, .jumpClocks(nodes: nodes, milliseconds: jump(&random), duration: duration))
         }
         if options.faults.contains(.disks) {
-            let first = random.number(in: 0...options.nodesCount - 1)
+            let first = options.node(&random)
             let duration = random.number(in: 500...5_000)
             for node in [first, (first + 1) % options.nodesCount] {
-                steps.append(Step(at: at, action: .fillDisk(node: node, milliseconds: duration)))
+                steps.add(at, .fillDisk(node: node, milliseconds: duration))
             }
         }
         return steps

@@ -1,7 +1,6 @@
-import PresenceCore
 import PresenceWire
 
-/// Two nodes of four or more die at once, while disks and links are slow.
+/// Two nodes die while many changes wait for their slow disks, so that other nodes become replicas. Both come back at once.
 enum TwoDeaths {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         (options.nodesCount, options.usersCount) = (random.number(in: 4...5), 14)
@@ -9,34 +8,32 @@ enum TwoDeaths {
         options.activeMilliseconds = max(options.activeMilliseconds, 16_000)
     }
 
-    /// Two nodes die while many changes wait for their slow disks, so that other nodes become replicas. Both come back at once.
     static func steps(_ options: HistoryOptions) -> [Step] {
-        var random = SplitMix64(seed: options.seed).split(11)
-        var steps = Plan.audience(options, &random)
+        var (random, steps) = Plan.audience(options, 11)
         for round in 0..<2 {
             let at = 1_500 + round * 7_000 + random.number(in: 0...500)
             let died = at + random.number(in: 300...800)
-            let first = random.number(in: 0...options.nodesCount - 1)
+            let first = options.node(&random)
             let second = (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
-            for node in [first, second] { steps.append(Step(at: at, action: .slowDisk(node: node, milliseconds: 2_500))) }
+            for node in [first, second] { steps.add(at, .slowDisk(node: node, milliseconds: 2_500)) }
             // The remaining nodes receive each other's messages late.
             let left = (0..<options.nodesCount).filter { $0 != first && $0 != second }
             for from in left {
                 for to in left where to != from {
                     let delay = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 300...800), duration: 1_500)
-                    steps.append(Step(at: died - random.number(in: 0...60), action: delay))
+                    steps.add(died - random.number(in: 0...60), delay)
                 }
             }
             for user in 0..<options.stagedUsersCount {
                 let mode: Visibility.Mode = round == 0 ? .nobody : .list
                 let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
-                steps.append(Step(at: died - random.number(in: 1...150), action: hide))
-                steps.append(Step(at: at + random.number(in: 1...400), action: Plan.setStatus(of: user, &random)))
-                steps.append(Step(at: at + random.number(in: 3_000...6_000), action: Plan.setStatus(of: user, &random)))
+                steps.add(died - random.number(in: 1...150), hide)
+                steps.add(at + random.number(in: 1...400), Plan.setStatus(of: user, &random))
+                steps.add(at + random.number(in: 3_000...6_000), Plan.setStatus(of: user, &random))
             }
             let down = random.number(in: 1_500...5_500)
-            steps.append(Step(at: died, action: .kill(node: first, downMilliseconds: down)))
-            steps.append(Step(at: died + random.number(in: 0...20), action: .kill(node: second, downMilliseconds: down)))
+            steps.add(died, .kill(node: first, downMilliseconds: down))
+            steps.add(died + random.number(in: 0...20), .kill(node: second, downMilliseconds: down))
         }
         return steps
     }

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The certain facts of the relationship chain by the answers of its calls, and the friend lists that clients have read.

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// A decision of a user about another, as the rules of the chain define it.

@@ -1,6 +1,3 @@
-import PresenceCore
-import PresenceWire
-
 /// The facts of the relationship chain that concern two users, seen from one of them: the own facts, and those of the other user.
 struct PairFacts: OptionSet {
     let rawValue: UInt8

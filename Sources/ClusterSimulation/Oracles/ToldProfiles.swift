@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The versions of profiles that a client was told since it was started.

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The relationship chain of a user as one stream has told it.

@@ -98,32 +98,6 @@ struct Kick {
     let voidBefore: Milliseconds
 }
 
-/// The devices that keep a user ONLINE without a session.
-struct Reach {
-    enum Word { case no, yes, unknown }
-
-    private(set) var words = Array(repeating: Word.no, count: SimulatedClient.devicesPerUser)
-    private var changedAt = Array(repeating: Nanoseconds.min / 2, count: SimulatedClient.devicesPerUser)
-
-    /// Whether no device was ever reported.
-    var isEmpty: Bool { words.allSatisfy { $0 == .no } }
-
-    mutating func set(_ device: Int, _ word: Word, at now: Nanoseconds) {
-        guard words[device] != word else { return }
-        (words[device], changedAt[device]) = (word, now)
-    }
-
-    /// Records that a call may have been carried out or not.
-    mutating func doubt(at now: Nanoseconds) { for device in words.indices where words[device] != .no { set(device, .unknown, at: now) } }
-
-    /// The certainty about a device. A node that was killed soon afterwards may have been the only one that knew.
-    func word(_ device: Int, killsAt: [Nanoseconds]) -> Word {
-        let changedAt = changedAt[device]
-        let isLost = killsAt.contains { (changedAt - .milliseconds(1_000)...changedAt + .milliseconds(3_000)).contains($0) }
-        return isLost ? .unknown : words[device]
-    }
-}
-
 /// The statuses of one user that streams and answers sent. All receivers of one version must receive the same, on every path.
 struct Contents {
     private var told: [String: JSONValue] = [:]

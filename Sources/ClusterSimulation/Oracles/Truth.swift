@@ -49,7 +49,7 @@ struct Truth {
     var subscriptions: [ExpectedSubscriptions]
     var oracles: [VisibilityOracle]
     var events: [ExpectedEvents]
-    var reaches: [Reach]
+    var reach: PushReach
     var contents: [Contents]
     /// The statuses that each viewer was shown of a user who may hide.
     var shownContents: [[Contents]]
@@ -69,7 +69,7 @@ struct Truth {
     init(usersCount: Int, settings: CoreSettings) {
         let quota = settings.subscriptionsMax
         events = Array(repeating: ExpectedEvents(), count: usersCount)
-        reaches = Array(repeating: Reach(), count: usersCount)
+        reach = PushReach(usersCount: usersCount)
         contents = Array(repeating: Contents(), count: usersCount)
         shownContents = Array(repeating: [], count: usersCount)
         policy = PolicyTruth(standard: settings.policy)
@@ -129,9 +129,6 @@ struct Truth {
         chain.mayAllow(policy.chain.defaultAllowType)
     }
 
-    /// Records that no remaining node may have the acknowledged visibilities.
-    mutating func doubtVisibilities() { for user in oracles.indices { oracles[user].doubt() } }
-
     /// Records how a session ended. The cluster knows it for certain only if no other session has just ended.
     ///
     /// - Parameter byLogout: nil if the owner may never have received it.
@@ -170,18 +167,8 @@ struct Truth {
         if let index { expectedStatuses[user].remove(at: index) }
     }
 
-    /// Whether a user may follow a target that it has followed before: by a subscription, or as a friend.
-    func mayFollowAgain(_ user: Int, _ target: Int, at now: Nanoseconds) -> Bool {
-        subscriptions[user].mayHaveRemoved(at: now) || (chain.isUsed && chain.mayBeFriend(target, of: user, since: 0))
-    }
-
-    /// The newest acknowledged custom status.
-    func newestAcknowledged(_ user: Int) -> ExpectedStatus? {
-        newestAcknowledged(user, before: .max)
-    }
-
     /// The newest custom status acknowledged before `moment`.
-    func newestAcknowledged(_ user: Int, before moment: Nanoseconds) -> ExpectedStatus? {
+    func newestAcknowledged(_ user: Int, before moment: Nanoseconds = .max) -> ExpectedStatus? {
         expectedStatuses[user].filter { $0.version != nil && $0.acknowledgedAt < moment }.max { $0.version! < $1.version! }
     }
 }

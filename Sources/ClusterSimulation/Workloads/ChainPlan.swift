@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The steps of histories in which few users befriend one another (<doc:Architecture#Relationship-chain>).
@@ -37,7 +36,7 @@ enum ChainPlan {
         // In a history without blocks no event may overtake another one.
         let hasBlocks = random.isOnce(in: 2)
         for _ in 0..<random.number(in: 8...24) {
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             let span = [0, 10, 60, 400][random.number(in: 0...3)]
             let (first, second) = pair(options, &random)
             for _ in 0..<random.number(in: 1...4) {
@@ -45,7 +44,7 @@ enum ChainPlan {
                 let isFirst = random.isOnce(in: 2)
                 let action = decision(
                     isFirst ? first : second, isFirst ? second : first, number, mayBlock: hasBlocks, options, &random)
-                steps.append(Step(at: at + random.number(in: 0...span), action: .chain(action)))
+                steps.add(at + random.number(in: 0...span), .chain(action))
             }
             if random.isOnce(in: 2) { steps += fault(at: at + random.number(in: 0...60), options, &random) }
             if random.isOnce(in: 12) { steps.append(setAllowType(at: at + random.number(in: 0...400), options, &random)) }
@@ -53,8 +52,8 @@ enum ChainPlan {
         for _ in 0..<random.number(in: 10...30) {
             let choice = random.isOnce(in: 4) ? nil : random.number(in: 0...99)
             let sync = ChainAction.sync(
-                user: random.number(in: 0...options.usersCount - 1), choice: choice, limit: random.number(in: 1...3))
-            steps.append(Step(at: random.number(in: 0...options.activeMilliseconds), action: .chain(sync)))
+                user: options.user(&random), choice: choice, limit: random.number(in: 1...3))
+            steps.add(options.moment(&random), .chain(sync))
         }
         return steps + policies(options, &random) + hiding(options)
     }
@@ -65,15 +64,15 @@ enum ChainPlan {
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...6)).map { _ in
             let mode: Visibility.Mode = random.isOnce(in: 4) ? .everyone : .friends
-            let user = random.number(in: 0...options.usersCount - 1)
+            let user = options.user(&random)
             return Step(
-                at: random.number(in: 0...options.activeMilliseconds),
+                at: options.moment(&random),
                 action: .setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false))
         }
     }
 
     private static func pair(_ options: HistoryOptions, _ random: inout SplitMix64) -> (Int, Int) {
-        let first = random.number(in: 0...options.usersCount - 1)
+        let first = options.user(&random)
         return (first, (first + random.number(in: 1...options.usersCount - 1)) % options.usersCount)
     }
 
@@ -97,8 +96,8 @@ enum ChainPlan {
     static func fault(at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let kinds = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !kinds.isEmpty else { return [] }
-        let node = random.number(in: 0...options.nodesCount - 1)
-        let other = random.number(in: 0...options.nodesCount - 1)
+        let node = options.node(&random)
+        let other = options.node(&random)
         switch kinds[random.number(in: 0...kinds.count - 1)] {
         case .kills: return [Step(at: at, action: .kill(node: node, downMilliseconds: random.number(in: 10...3_000)))]
         case .drains: return [Step(at: at, action: .drain(node: node, downMilliseconds: random.number(in: 10...2_000)))]
@@ -123,7 +122,7 @@ enum ChainPlan {
     private static func policies(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 4) else { return [] }
         return (0..<random.number(in: 1...3)).map { _ in
-            setAllowType(at: random.number(in: 0...options.activeMilliseconds), options, &random)
+            setAllowType(at: options.moment(&random), options, &random)
         }
     }
 

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The steps of histories that cross friends, blocks, visibilities, subscriptions, sessions and tokens of a few users.
@@ -35,9 +34,9 @@ enum CrossPlan {
         var steps: [Step] = []
         for user in 0..<options.usersCount {
             let client = user * SimulatedClient.devicesPerUser
-            steps.append(Step(at: random.number(in: 0...300), action: .login(client: client, node: 0, resumes: false)))
+            steps.add(random.number(in: 0...300), .login(client: client, node: 0, resumes: false))
             if !random.isOnce(in: 3) {
-                steps.append(Step(at: random.number(in: 0...400), action: .login(client: client + 1, node: 0, resumes: false)))
+                steps.add(random.number(in: 0...400), .login(client: client + 1, node: 0, resumes: false))
             }
             let others = (0..<options.usersCount).filter { $0 != user }
             steps.append(
@@ -50,7 +49,7 @@ enum CrossPlan {
 
     private static func relations(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (1...random.number(in: 6...16)).map { number in
-            let user = user(options, &random)
+            let user = options.user(&random)
             let other = (user + random.number(in: 1...options.usersCount - 1)) % options.usersCount
             let action: ChainAction
             switch random.number(in: 0...11) {
@@ -67,17 +66,17 @@ enum CrossPlan {
     private static func visibilities(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 3...12)).map { _ in
             let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
-            let listed = (0..<random.number(in: 0...2)).map { _ in user(options, &random) }
+            let listed = (0..<random.number(in: 0...2)).map { _ in options.user(&random) }
             return Step(
                 at: at(options, &random),
                 action: .setVisibility(
-                    user: user(options, &random), mode: mode, listed: listed, blocked: [], isInvisible: random.isOnce(in: 6)))
+                    user: options.user(&random), mode: mode, listed: listed, blocked: [], isInvisible: random.isOnce(in: 6)))
         }
     }
 
     private static func statuses(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 4...14)).map { number in
-            Step(at: at(options, &random), action: .setStatus(user: user(options, &random), text: "cross \(number)", seconds: nil))
+            Step(at: at(options, &random), action: .setStatus(user: options.user(&random), text: "cross \(number)", seconds: nil))
         }
     }
 
@@ -89,19 +88,19 @@ enum CrossPlan {
             switch random.number(in: 0...11) {
             case 0...2:
                 let seconds = random.number(in: 2...5)
-                steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
-                steps.append(Step(at: at + 50, action: .session(.loginUntil(client: client, seconds: seconds))))
+                steps.add(at, .drop(client: client, comesBackAfter: nil))
+                steps.add(at + 50, .session(.loginUntil(client: client, seconds: seconds)))
                 guard random.isOnce(in: 2) else { continue }
                 let renewal = SessionAction.renew(client: client, seconds: random.number(in: 1...6))
-                steps.append(Step(at: at + random.number(in: 300...seconds * 1_000), action: .session(renewal)))
-            case 3...6: steps.append(Step(at: at, action: .session(.loginAgain(client: client))))
-            case 7: steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: random.number(in: 1...4_000))))
-            case 8: steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
-            case 9: steps.append(Step(at: at, action: .logout(client: client)))
-            case 10: steps.append(Step(at: at, action: .login(client: client, node: 0, resumes: random.isOnce(in: 2))))
+                steps.add(at + random.number(in: 300...seconds * 1_000), .session(renewal))
+            case 3...6: steps.add(at, .session(.loginAgain(client: client)))
+            case 7: steps.add(at, .drop(client: client, comesBackAfter: random.number(in: 1...4_000)))
+            case 8: steps.add(at, .drop(client: client, comesBackAfter: nil))
+            case 9: steps.add(at, .logout(client: client))
+            case 10: steps.add(at, .login(client: client, node: 0, resumes: random.isOnce(in: 2)))
             default:
                 let user = client / SimulatedClient.devicesPerUser
-                steps.append(Step(at: at, action: random.isOnce(in: 2) ? .kick(user: user) : .logoutEverywhere(user: user)))
+                steps.add(at, random.isOnce(in: 2) ? .kick(user: user) : .logoutEverywhere(user: user))
             }
         }
         return steps + (random.isOnce(in: 2) ? ChainPlan.fault(at: at(options, &random), options, &random) : [])
@@ -109,7 +108,7 @@ enum CrossPlan {
 
     private static func lists(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 12...30)).map { number in
-            let user = user(options, &random)
+            let user = options.user(&random)
             let friends = (0..<options.usersCount).filter { $0 != user }
             let group = random.number(in: 0...2)
             let action: OwnListAction
@@ -128,9 +127,5 @@ enum CrossPlan {
 
     private static func at(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
         random.number(in: 1_000...options.activeMilliseconds)
-    }
-
-    private static func user(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
-        random.number(in: 0...options.usersCount - 1)
     }
 }

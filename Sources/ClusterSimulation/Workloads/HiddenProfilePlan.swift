@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The steps of users who change their profiles while they block a follower or are invisible. The follower may be away meanwhile.
@@ -19,7 +18,7 @@ enum HiddenProfilePlan {
 
     /// A user hides, changes the profile, and shows itself again.
     private static func sequence(_ options: HistoryOptions, number: Int, _ random: inout SplitMix64) -> [Step] {
-        let user = random.number(in: 0...options.usersCount - 1)
+        let user = options.user(&random)
         let follower = (user + random.number(in: 1...options.usersCount - 1)) % options.usersCount
         let device = follower * SimulatedClient.devicesPerUser + random.number(in: 0...SimulatedClient.devicesPerUser - 1)
         var at = random.number(in: 1_200...options.activeMilliseconds)
@@ -32,14 +31,14 @@ enum HiddenProfilePlan {
         func advance() { at += [5, 60, 500, 1_500][random.number(in: 0...3)] }
         var steps = [change(hides: true)]
         let comesBackAfter = random.number(in: 300...4_000)
-        if random.isOnce(in: 2) { steps.append(Step(at: at, action: .drop(client: device, comesBackAfter: comesBackAfter))) }
+        if random.isOnce(in: 2) { steps.add(at, .drop(client: device, comesBackAfter: comesBackAfter)) }
         for change in 0..<random.number(in: 0...2) {
             advance()
             let action = ProfileAction.setFields(user: user, [ProfilePlan.fields[0]], number: 1_000 + number + change)
-            steps.append(Step(at: at, action: .profile(action)))
+            steps.add(at, .profile(action))
         }
         advance()
-        if random.isOnce(in: 4) { steps.append(Step(at: at, action: .drop(client: device, comesBackAfter: comesBackAfter))) }
+        if random.isOnce(in: 4) { steps.add(at, .drop(client: device, comesBackAfter: comesBackAfter)) }
         advance()
         if !random.isOnce(in: 6) { steps.append(change(hides: false)) }
         return steps

@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// The steps about profiles, in histories in which few users befriend one another (<doc:Architecture#Relationship-chain>).
@@ -19,14 +18,14 @@ enum ProfilePlan {
     private static func writes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var (steps, number): ([Step], Int) = ([], 0)
         for _ in 0..<random.number(in: 3...12) {
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             let span = [0, 10, 60, 400][random.number(in: 0...3)]
-            let user = user(options, &random)
+            let user = options.user(&random)
             for _ in 0..<random.number(in: 1...3) {
                 number += 1
                 let some = fields.filter { _ in random.isOnce(in: 2) }
                 let action = ProfileAction.setFields(user: user, some.isEmpty ? [.nick] : some, number: number)
-                steps.append(Step(at: at + random.number(in: 0...span), action: .profile(action)))
+                steps.add(at + random.number(in: 0...span), .profile(action))
             }
             if random.isOnce(in: 3) { steps += ChainPlan.fault(at: at + random.number(in: 0...60), options, &random) }
         }
@@ -37,27 +36,27 @@ enum ProfilePlan {
     private static func allowTypes(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...8)).map { _ in
-            let action = ProfileAction.setAllowType(user: user(options, &random), ChainPlan.allowType(&random))
-            return Step(at: random.number(in: 0...options.activeMilliseconds), action: .profile(action))
+            let action = ProfileAction.setAllowType(user: options.user(&random), ChainPlan.allowType(&random))
+            return Step(at: options.moment(&random), action: .profile(action))
         }
     }
 
     private static func subscriptions(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 0...8)).map { _ in
-            let (user, ofFriends) = (user(options, &random), random.isOnce(in: 3))
-            let targets = (0..<random.number(in: 1...3)).map { _ in Self.user(options, &random) }.filter { $0 != user }
+            let (user, ofFriends) = (options.user(&random), random.isOnce(in: 3))
+            let targets = (0..<random.number(in: 1...3)).map { _ in options.user(&random) }.filter { $0 != user }
             let action: ProfileAction =
                 random.isOnce(in: 4)
                 ? .unsubscribe(user: user, targets: random.isOnce(in: 2) ? nil : targets, ofFriends: ofFriends)
                 : .subscribe(user: user, targets: targets.isEmpty ? [(user + 1) % options.usersCount] : targets, ofFriends: ofFriends)
-            return Step(at: random.number(in: 0...options.activeMilliseconds), action: .profile(action))
+            return Step(at: options.moment(&random), action: .profile(action))
         }
     }
 
     private static func queries(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 2...10)).map { _ in
-            let action = ProfileAction.query(user: user(options, &random), targets: Array(0..<options.usersCount))
-            return Step(at: random.number(in: 0...options.activeMilliseconds), action: .profile(action))
+            let action = ProfileAction.query(user: options.user(&random), targets: Array(0..<options.usersCount))
+            return Step(at: options.moment(&random), action: .profile(action))
         }
     }
 
@@ -69,11 +68,7 @@ enum ProfilePlan {
                 random.isOnce(in: 2)
                 ? .login(client: client, node: 0, resumes: random.isOnce(in: 2))
                 : .drop(client: client, comesBackAfter: random.number(in: 1...4_000))
-            return Step(at: random.number(in: 0...options.activeMilliseconds), action: action)
+            return Step(at: options.moment(&random), action: action)
         }
-    }
-
-    private static func user(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
-        random.number(in: 0...options.usersCount - 1)
     }
 }

@@ -1,14 +1,14 @@
-import PresenceCore
 import PresenceWire
 
 /// Users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
 enum Publications {
     /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
     static func keptSettings(_ options: HistoryOptions) -> String {
-        "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
+        let rate = options.settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
+        return "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
             + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"
-            + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false,\"rate.changes\":\(options.changesRate)"
+            + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false,\"rate.changes\":\(rate)"
     }
 
     /// The settings that a change of the policy may name.
@@ -51,18 +51,17 @@ enum Publications {
         var (steps, value): ([Step], Int64) = ([], PresenceWire.Limits.eventValueMin)
         let usersCount = min(options.usersCount, publishersMax)
         for _ in 0..<count {
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             let user = random.number(in: 0...usersCount - 1)
             for index in 0..<(random.isOnce(in: 3) ? 2 : 1) {
                 value += 1
                 let seconds = random.isOnce(in: 2) ? Int64(random.number(in: 1...10)) : 300
                 let action = Step.Action.publish(
                     user: user, value: value, seconds: seconds, onlineOnly: random.isOnce(in: 2), synced: random.isOnce(in: 2))
-                steps.append(Step(at: at + index * random.number(in: 0...300), action: action))
+                steps.add(at + index * random.number(in: 0...300), action)
             }
             guard random.isOnce(in: 2) else { continue }
-            let text = "text \(random.number(in: 0...999_999))"
-            steps.append(Step(at: at + random.number(in: 0...2), action: .setStatus(user: user, text: text, seconds: nil)))
+            steps.add(Plan.setStatus(of: user, &random), at: at + random.number(in: 0...2))
         }
         return steps
     }
@@ -81,10 +80,10 @@ enum Publications {
             let change = Self.changes[random.isOnce(in: 2) ? 0 : random.number(in: 1...Self.changes.count - 1)]
             let hasPush = isReachable && random.isOnce(in: 4) ? ",\"state.pushReachableStaysOnline\":false" : push
             let body = "{\"preset\":\"\(preset)\",\"settings\":{\(kept)\(hasPush),\(change)}}"
-            steps.append(Step(at: at, action: .setPolicy(body)))
+            steps.add(at, .setPolicy(body))
             at += random.number(in: 1_000...5_000)
             // Half of the changes are taken back, some shortly before the end.
-            if random.isOnce(in: 2) { steps.append(Step(at: at, action: .setPolicy(begin))) }
+            if random.isOnce(in: 2) { steps.add(at, .setPolicy(begin)) }
             at += random.number(in: 1_000...5_000)
         }
         return steps
@@ -96,13 +95,13 @@ enum Publications {
         for _ in 0..<min(options.usersCount, 8) {
             let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
             var at = random.number(in: 300...options.activeMilliseconds)
-            steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
+            steps.add(at, .drop(client: client, comesBackAfter: nil))
             at += random.number(in: 0...1_000)
-            steps.append(Step(at: at, action: .loginReachable(client: client, node: random.number(in: 0...options.nodesCount - 1))))
+            steps.add(at, .loginReachable(client: client, node: options.node(&random)))
             at += random.number(in: 500...6_000)
             let end = random.number(in: 0...5)
-            if end < 3 { steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil))) }
-            if end == 3 { steps.append(Step(at: at, action: .logout(client: client))) }
+            if end < 3 { steps.add(at, .drop(client: client, comesBackAfter: nil)) }
+            if end == 3 { steps.add(at, .logout(client: client)) }
         }
         return steps
     }
@@ -110,7 +109,7 @@ enum Publications {
     private static func kicks(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<random.number(in: 1...4)).map { _ in
             let at = random.number(in: 500...max(options.activeMilliseconds, 600))
-            return Step(at: at, action: .kick(user: random.number(in: 0...options.usersCount - 1)))
+            return Step(at: at, action: .kick(user: options.user(&random)))
         }
     }
 }

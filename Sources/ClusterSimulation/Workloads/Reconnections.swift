@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// Many changes and many reconnections, in which a stream decides what it sends again and what it leaves out.
@@ -15,26 +14,25 @@ enum Reconnections {
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
-            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
-            let targets = (0..<4).map { _ in random.number(in: 0...options.usersCount - 1) }
-            let action = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
-            steps.append(Step(at: random.number(in: 300...800), action: action))
+            steps.add(random.number(in: 0...200), .login(client: client, node: 0, resumes: false))
+            let targets = (0..<4).map { _ in options.user(&random) }
+            steps.add(random.number(in: 300...800), .subscribe(user: user, targets: targets, seconds: nil, sync: false))
         }
         for _ in 0..<options.stepsCount / 2 {
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             steps += random.isOnce(in: 3) ? missedWrite(at, options, &random) : missedChange(at, options, &random)
         }
         return steps
     }
 
     private static func client(_ options: HistoryOptions, _ random: inout SplitMix64) -> Int {
-        random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser
+        options.user(&random) * SimulatedClient.devicesPerUser
     }
 
     /// A change travels on a link that is slow or breaks. Another change, on another link, sends a later position. Then a stream breaks.
     private static func missedChange(_ at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
-        let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
-        let from = random.number(in: 0...options.nodesCount - 1)
+        let user = { (random: inout SplitMix64) in options.user(&random) }
+        let from = options.node(&random)
         let to = (from + random.number(in: 1...max(options.nodesCount - 1, 1))) % options.nodesCount
         let isBroken = options.faults.contains(.resets) && random.isOnce(in: 2)
         var steps: [Step] = []
@@ -43,22 +41,21 @@ enum Reconnections {
             // The receiver of a late message asks the others, and those questions are slow.
             if random.isOnce(in: 2) { ways += (0..<options.nodesCount).filter { $0 != to }.map { (to, $0) } }
             for (from, to) in ways {
-                let action = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 100...800), duration: 1_000)
-                steps.append(Step(at: at, action: action))
+                steps.add(at, .delay(from: from, to: to, milliseconds: random.number(in: 100...800), duration: 1_000))
             }
         }
         let changes = (0...5).map { _ in user(&random) }
         for (index, user) in changes.enumerated() {
             let text = "text \(random.number(in: 0...999_999))"
             let delay = index * random.number(in: 0...150)
-            steps.append(Step(at: at + 1 + delay, action: .setStatus(user: user, text: text, seconds: nil)))
+            steps.add(at + 1 + delay, .setStatus(user: user, text: text, seconds: nil))
         }
-        if isBroken { steps.append(Step(at: at + random.number(in: 1...60), action: .reset(from: from, to: to))) }
+        if isBroken { steps.add(at + random.number(in: 1...60), .reset(from: from, to: to)) }
         for _ in 0...2 {
             let drop = Step.Action.drop(client: client(options, &random), comesBackAfter: random.number(in: 1...40))
-            steps.append(Step(at: at + random.number(in: 5...900), action: drop))
+            steps.add(at + random.number(in: 5...900), drop)
         }
-        steps.append(Step(at: at + random.number(in: 1...300), action: .query(user: user(&random), targets: Array(changes.prefix(3)))))
+        steps.add(at + random.number(in: 1...300), .query(user: user(&random), targets: Array(changes.prefix(3))))
         return steps
     }
 
@@ -67,15 +64,13 @@ enum Reconnections {
         guard options.faults.contains(.disks) else { return missedChange(at, options, &random) }
         let client = client(options, &random)
         let user = client / SimulatedClient.devicesPerUser
-        let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
+        let targets = (0...1).map { _ in options.user(&random) }
         var steps = (0..<options.nodesCount).map { Step(at: at, action: .slowDisk(node: $0, milliseconds: 2_000)) }
-        steps.append(Step(at: at + 1, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+        steps.add(at + 1, .subscribe(user: user, targets: targets, seconds: nil, sync: false))
         for delay in [60, 120] {
-            let text = "text \(random.number(in: 0...999_999))"
-            steps.append(Step(at: at + delay, action: .setStatus(user: user, text: text, seconds: nil)))
+            steps.add(Plan.setStatus(of: user, &random), at: at + delay)
         }
-        let drop = Step.Action.drop(client: client, comesBackAfter: random.number(in: 1...20))
-        steps.append(Step(at: at + random.number(in: 100...400), action: drop))
+        steps.add(.drop(client: client, comesBackAfter: random.number(in: 1...20)), at: at + random.number(in: 100...400))
         return steps
     }
 }

@@ -1,7 +1,9 @@
-import PresenceCore
 import PresenceWire
 
-/// The policy removes users who have been away for seven seconds.
+/// Users log in, are followed for a while, go, and come back around their removal (`users.forgetAfter`) or the removal of their blank
+/// records.
+///
+/// Nodes are killed for less than these times, links break, and disks are slow.
 enum Removals {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         (options.nodesCount, options.usersCount) = (random.number(in: 1...4), random.number(in: 4...9))
@@ -12,10 +14,6 @@ enum Removals {
         (options.settings.blankHorizon, options.settings.watchLinger) = (.seconds(6), .seconds(random.number(in: 1...3)))
     }
 
-    /// Users log in, are followed for a while, go, and come back around their removal (`users.forgetAfter`) or the removal of their blank
-    /// records.
-    ///
-    /// Nodes are killed for less than these times, links break, and disks are slow.
     static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(340)
         var steps: [Step] = []
@@ -29,16 +27,16 @@ enum Removals {
         var steps: [Step] = []
         var at = random.number(in: 0...3_000)
         while at < options.activeMilliseconds {
-            let node = random.number(in: 0...options.nodesCount - 1)
+            let node = options.node(&random)
             switch random.number(in: 0...5) {
-            case 0: steps.append(Step(at: at, action: .setStatus(user: user, text: random.isOnce(in: 2) ? "" : "text \(at)", seconds: 1)))
+            case 0: steps.add(at, .setStatus(user: user, text: random.isOnce(in: 2) ? "" : "text \(at)", seconds: 1))
             case 1: steps += follow(user, at: at, options, &random)
             default:
-                steps.append(Step(at: at, action: .login(client: client, node: node, resumes: random.isOnce(in: 2))))
+                steps.add(at, .login(client: client, node: node, resumes: random.isOnce(in: 2)))
                 if random.isOnce(in: 2) { steps += follow(user, at: at + random.number(in: 0...400), options, &random) }
                 let end = at + random.number(in: 50...2_000)
                 let isLogout = random.isOnce(in: 3)
-                steps.append(Step(at: end, action: isLogout ? .logout(client: client) : .drop(client: client, comesBackAfter: nil)))
+                steps.add(end, isLogout ? .logout(client: client) : .drop(client: client, comesBackAfter: nil))
             }
             // Most come back around their removal, or around the removal of their blank records.
             let keptMilliseconds = random.isOnce(in: 2) ? 0 : Int(options.settings.blankHorizon.wholeMilliseconds)
@@ -56,10 +54,10 @@ enum Removals {
 
     /// Subscribes a user to the target, with a session or without, mostly for a short time.
     private static func follow(_ user: Int, at: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
-        let follower = random.number(in: 0...options.usersCount - 1)
+        let follower = options.user(&random)
         var steps = [Step(at: at, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: random.isOnce(in: 2)))]
         guard !random.isOnce(in: 4) else { return steps }
-        steps.append(Step(at: at + random.number(in: 100...6_000), action: .unsubscribe(user: follower, targets: nil)))
+        steps.add(at + random.number(in: 100...6_000), .unsubscribe(user: follower, targets: nil))
         return steps
     }
 
@@ -68,8 +66,8 @@ enum Removals {
     private static func watch(
         _ user: Int, at: Int, until end: Int, _ options: HistoryOptions, _ random: inout SplitMix64
     ) -> [Step] {
-        let follower = random.number(in: 0...options.usersCount - 1)
-        let (client, node) = (follower * SimulatedClient.devicesPerUser + 1, random.number(in: 0...options.nodesCount - 1))
+        let follower = options.user(&random)
+        let (client, node) = (follower * SimulatedClient.devicesPerUser + 1, options.node(&random))
         return [
             Step(at: at, action: .login(client: client, node: node, resumes: false)),
             Step(at: at + 50, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: false)),
@@ -81,10 +79,10 @@ enum Removals {
     private static func disturbances(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         guard random.isOnce(in: 2) else { return [] }
         return (0..<random.number(in: 1...5)).map { _ in
-            let at = random.number(in: 0...options.activeMilliseconds)
-            let node = random.number(in: 0...options.nodesCount - 1)
+            let at = options.moment(&random)
+            let node = options.node(&random)
             switch random.number(in: 0...3) {
-            case 0: return Step(at: at, action: .reset(from: node, to: random.number(in: 0...options.nodesCount - 1)))
+            case 0: return Step(at: at, action: .reset(from: node, to: options.node(&random)))
             case 1: return Step(at: at, action: .slowDisk(node: node, milliseconds: random.number(in: 100...1_500)))
             default: return Step(at: at, action: .kill(node: node, downMilliseconds: random.number(in: 10...1_500)))
             }

@@ -30,9 +30,8 @@ enum RepeatPlan {
         for user in 0..<options.usersCount {
             let login = Step.Action.login(client: user * SimulatedClient.devicesPerUser, node: 0, resumes: false)
             let others = (0..<options.usersCount).filter { $0 != user }
-            steps.append(Step(at: random.number(in: 0...300), action: login))
-            steps.append(
-                Step(at: random.number(in: 400...800), action: .subscribe(user: user, targets: others, seconds: nil, sync: false)))
+            steps.add(random.number(in: 0...300), login)
+            steps.add(random.number(in: 400...800), .subscribe(user: user, targets: others, seconds: nil, sync: false))
         }
         let pairsCount = options.usersCount / 2
         for story in 0..<pairsCount { steps += attempts(of: decisions(story, options), options, &random) }
@@ -57,13 +56,10 @@ enum RepeatPlan {
     }
 
     /// The attempts of the calls of a story. Each call has some in short intervals, and one that certainly reads its answer.
-    private static func attempts(
-        of calls: [RepeatedCall], _ options: HistoryOptions, _ random: inout SplitMix64
-    ) -> [Step] {
+    private static func attempts(of calls: [RepeatedCall], _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         func attempt(_ call: RepeatedCall, at: Int, losesAnswer: Bool) {
-            let attempt = RepeatedAttempt(call: call, losesAnswer: losesAnswer)
-            steps.append(Step(at: at, action: .repeated(.attempt(attempt))))
+            steps.add(at, .repeated(.attempt(RepeatedAttempt(call: call, losesAnswer: losesAnswer))))
         }
         var at = random.number(in: 900...3_000)
         for call in calls {
@@ -84,12 +80,10 @@ enum RepeatPlan {
         return steps
     }
 
-    private static func fault(
-        at: Int, _ user: Int, _ options: HistoryOptions, _ random: inout SplitMix64
-    ) -> [Step] {
+    private static func fault(at: Int, _ user: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let kinds = HistoryOptions.Fault.allCases.filter { options.faults.contains($0) }
         guard !kinds.isEmpty else { return [] }
-        let (node, other) = (random.number(in: 0...options.nodesCount - 1), random.number(in: 0...options.nodesCount - 1))
+        let (node, other) = (options.node(&random), options.node(&random))
         let downMilliseconds = random.number(in: 10...3_000)
         let action: Step.Action =
             switch kinds[random.number(in: 0...kinds.count - 1)] {

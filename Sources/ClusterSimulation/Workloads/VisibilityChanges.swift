@@ -1,4 +1,3 @@
-import PresenceCore
 import PresenceWire
 
 /// Users hide and show themselves at random times, in one history of three.
@@ -6,8 +5,9 @@ enum VisibilityChanges {
     static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(5)
         guard random.isOnce(in: 3) else { return [] }
+        let hasBlocklist = [.usersBefriend, .friendsHideAndBlock, .clientsRepeatCalls].contains(options.kind)
         return (0..<options.stepsCount / 6).map { _ in
-            let at = random.number(in: 0...options.activeMilliseconds)
+            let at = options.moment(&random)
             let users = options.usersCount - 1
             let some = { (random: inout SplitMix64) in (0..<random.number(in: 0...3)).map { _ in random.number(in: 0...users) } }
             let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
@@ -16,7 +16,7 @@ enum VisibilityChanges {
                 action: .setVisibility(
                     user: random.number(in: 0...users), mode: mode, listed: some(&random),
                     // Elsewhere the list stands in for the calls about the blocklist, which fill it.
-                    blocked: random.isOnce(in: 2) && !options.hasChain ? some(&random) : [],
+                    blocked: random.isOnce(in: 2) && !hasBlocklist ? some(&random) : [],
                     isInvisible: random.isOnce(in: 4)))
         }
     }

@@ -590,12 +590,3 @@ public struct Gateway: ~Copyable {
         }
     }
 }
-
-extension Attach {
-    /// The same with the time at which the stream was opened.
-    fileprivate func opened(at wall: Milliseconds) -> Attach {
-        var attach = self
-        attach.openedAt = wall
-        return attach
-    }
-}

@@ -210,3 +210,12 @@ struct SessionTable: ~Copyable {
         }
     }
 }
+
+extension Attach {
+    /// The same with the time at which the stream was opened.
+    func opened(at wall: Milliseconds) -> Attach {
+        var attach = self
+        attach.openedAt = wall
+        return attach
+    }
+}
