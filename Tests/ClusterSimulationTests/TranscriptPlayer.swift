@@ -244,7 +244,7 @@ struct TranscriptPlayer {
         guard let owner = cluster.owner(of: user) else { return ["\(userName(user)) has no owner"] }
         let id = cluster.userID(user)
         let kept = cluster.nodes[owner].kept(id)
-        let key = SimulatedDisk.Key(user: id, kind: .status, key: "")
+        let key = SimulatedDisk.Key(id)
         let disks = cluster.nodes.filter { $0.disk.rows[key]?.version == kept.record.version }.map { "\($0.id)" }
         var lines = ["\(cluster.nodes[owner].id) has user-\(user): \(kept.record.words)"]
         lines.append("    on the disks of \(disks.joined(separator: " "))")

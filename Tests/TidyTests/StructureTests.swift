@@ -15,7 +15,7 @@ import Testing
     static let booleansMax = 3
 
     static let linesExceptions = [
-        "ClusterSimulation.SimulatedCluster": 1_847, "PresenceCore.Membership": 671,
+        "ClusterSimulation.SimulatedCluster": 1_182, "PresenceCore.Membership": 671,
     ]
     static let propertiesExceptions = [
         "ClusterSimulation.SimulatedCluster": 22,

@@ -144,28 +144,20 @@ enum ChainChecks {
         guard let owner = cluster.owner(of: user) else { return }
         let id = cluster.userID(user)
         let replicas = cluster.nodes[owner].look { $0.cluster.replicaIDs(of: id) }
-        for node in cluster.hosts where replicas.contains(cluster.nodes[node].id) {
+        for node in cluster.hosts.map({ cluster.nodes[$0] }) where replicas.contains(node.id) {
             for kind in kinds {
                 let right = rows(kind, of: user, cluster)
-                let held = cluster.nodes[node].look { $0.owner.liveRows(kind, of: id) }
-                if held != right {
-                    cluster.violate(
-                        .replicasAgree, "\(cluster.nodes[node].id) has \(words(held)) as \(kind) of user-\(user), its owner \(words(right))"
-                    )
-                }
+                let held = node.look { $0.owner.liveRows(kind, of: id) }
+                let words = { (rows: [Row]) in "\(rows.map { "\($0.key) \($0.version.text)" }) as \(kind) of user-\(user)" }
+                if held != right { cluster.violate(.replicasAgree, "\(node.id) has \(words(held)), its owner \(words(right))") }
                 let stored = (kind == .profile ? [""] : cluster.userIDs.map { "\($0.id)" }).compactMap { key in
-                    cluster.nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: kind, key: key)]
+                    node.disk.rows[SimulatedDisk.Key(id, kind, key)]
                 }.filter { $0.value != nil }
-                if stored.sorted(by: { $0.key < $1.key }) != held.sorted(by: { $0.key < $1.key }) {
-                    cluster.violate(
-                        .replicasAgree,
-                        "the disk of \(cluster.nodes[node].id) has \(words(stored)) as \(kind) of user-\(user), its memory \(words(held))")
-                }
+                if stored.sorted(by: { $0.key < $1.key }) == held.sorted(by: { $0.key < $1.key }) { continue }
+                cluster.violate(.replicasAgree, "the disk of \(node.id) has \(words(stored)), its memory \(words(held))")
             }
         }
     }
-
-    private static func words(_ rows: [Row]) -> [String] { rows.map { "\($0.key) \($0.version.text)" } }
 
     /// Reads the whole list of a user, and the changes since each list that its client had.
     private static func checkSync(of user: Int, _ cluster: inout SimulatedCluster) {
@@ -174,10 +166,8 @@ enum ChainChecks {
         ChainNotices.check(whole, of: user, cluster)
         for snapshot in snapshots where !cluster.isBroken {
             guard let list = read(FriendQuery(since: snapshot.sequence), as: user, &cluster), list != whole else { continue }
-            cluster.violate(
-                .syncEqualsList,
-                "user-\(user) applies the changes since \(snapshot.sequence) \(words(snapshot)), and has \(words(list)), right is \(words(whole))"
-            )
+            let before = "user-\(user) applies the changes since \(snapshot.sequence) \(words(snapshot))"
+            cluster.violate(.syncEqualsList, "\(before), and has \(words(list)), right is \(words(whole))")
         }
     }
 

@@ -59,7 +59,7 @@ enum StateException {
             Excuse(if: !cluster.truth.policy.hasPublished(since: moment), "a policy forbids to send other users")
                 .weakens(.syncCompletedIsTrue, .eventsAreDelivered, .viewsEqualRecords)
         case .lastMessage(let source):
-            Excuse(if: cluster.isLastMessage(of: source), "a node ended before any other node received what it had sent")
+            Excuse(if: ViewChecks.isLastMessage(of: source, cluster), "a node ended before any other node received what it had sent")
                 .weakens(.viewsEqualRecords)
         case .stalled(let end, let moment):
             Excuse(if: end >= moment, "the client does not read its stream")

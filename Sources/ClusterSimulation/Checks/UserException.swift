@@ -22,7 +22,7 @@ enum UserException {
             Excuse(if: cluster.truth.oracles[user].isBusy || cluster.truth.oracles[user].rule == nil, "no answer says which one holds")
                 .weakens(.hiddenUsersStayHidden, .hiddenViewsStayStill, .nothingAcknowledgedIsLost, .friendsAreSeen, .profileNewsWait)
         case .overruled(let user):
-            Excuse(if: cluster.isOverruled(user), "an absent node has a visibility that wins, because a clock has jumped")
+            Excuse(if: VisibilityChecks.isOverruled(user, cluster), "an absent node has a visibility that wins, because a clock has jumped")
                 .weakens(.hiddenUsersStayHidden)
         case .uncertainList(let user):
             Excuse(
@@ -56,7 +56,7 @@ enum UserException {
             Excuse(if: isBlank && cluster.options.kind == .awayUsersAreRemoved, "the user was removed, or was never written")
                 .weakens(.asOfIsTrue, .recordsEqualSessions)
         case .endedWithRemoval(let user, let isBlank):
-            Excuse(if: cluster.endedWithRemoval(of: user, isBlank: isBlank), "the user was removed after the text had ended")
+            Excuse(if: RemovalChecks.endedWithRemoval(of: user, isBlank: isBlank, cluster), "the user was removed after the text had ended")
                 .weakens(.syncCompletedIsTrue, .nothingAcknowledgedIsLost)
         }
     }

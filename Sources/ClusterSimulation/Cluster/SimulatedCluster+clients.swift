@@ -245,7 +245,7 @@ extension SimulatedCluster {
             clients[client].isSynced = true
             clients[client].syncedAt = time
             truth.reach.synced(clients[client], certainReach(of: clients[client]), at: time)
-            checkSync(client, upTo: event.id)
+            StreamChecks.checkSync(client, upTo: event.id, self)
         case "onReconnectHint": follow(hintOf: client)
         case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &self)
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
@@ -267,7 +267,7 @@ extension SimulatedCluster {
             return violate(.messagesAreReadable, "not a status: \(status)")
         }
         counts[.recordsAnswered] += 1
-        checkContent(status, version, of: user)
+        EventChecks.checkContent(status, version, of: user, &self)
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
         let isNew = version == Version.zero.text || isExcused(by: .followsAgain(clients[client].user, target: user))
@@ -279,8 +279,8 @@ extension SimulatedCluster {
         if zip(platforms, platforms.dropFirst()).contains(where: { $0 >= $1 }) {
             violate(.recordsEqualSessions, "user-\(user) is told to be on \(platforms), each platform once and sorted would be right")
         }
-        checkFollowed(told, of: user, client)
-        checkListed(told, of: user, client)
+        StreamChecks.checkFollowed(told, of: user, client, self)
+        ProbeChecks.checkListed(told, of: user, client, self)
         clients[client].streamed[user] = version
         let before = clients[client].view[user]
         if let before, before.version > version { return }
@@ -291,6 +291,6 @@ extension SimulatedCluster {
                 node: stream.node, run: stream.run, at: nodes[stream.node].worked(at: time), hasFullDisk: disk.isFull,
                 hasSlowDisk: disk.isSlow)
         }
-        if before?.version != version { checkReceived(told, of: user, client) }
+        if before?.version != version { StreamChecks.checkReceived(told, of: user, client, self) }
     }
 }

@@ -46,8 +46,8 @@ extension SimulatedCluster {
         case .read(let client, let attempt): read(client, attempt)
         case .streamEnded(let client, let attempt): streamEnded(client, attempt)
         case .missed(let client, let attempt): missed(client, attempt)
-        case .expectEvent(let index): checkExpectation(index)
-        case .expectKick(let index): checkKick(truth.kicks[index])
+        case .expectEvent(let index): EventChecks.checkExpectation(index, &self)
+        case .expectKick(let index): PolicyChecks.checkKick(truth.kicks[index], self)
         case .expectEnd(let session): SessionChecks.checkEnd(of: session, &self)
         }
     }
@@ -198,7 +198,7 @@ extension SimulatedCluster {
         let disk = nodes[stream.node].disk
         // The slowest disk takes less.
         guard disk.isFull || time - stream.openedAt < .milliseconds(5_000) else { return false }
-        let row = disk.rows[SimulatedDisk.Key(user: userID(user), kind: .status, key: "")]
+        let row = disk.rows[SimulatedDisk.Key(userID(user))]
         return row?.endsCustomStatus(ifUnlogined: false) == true
     }
 
@@ -386,7 +386,7 @@ extension SimulatedCluster {
         let index = link(from, target)
         guard links[index].state == .live else { return }
         let now = nodes[from].now(time)
-        checkQueue(from: from, to: peer)
+        RestChecks.checkQueue(from: from, to: peer, self)
         while let batch = nodes[from].node.nextBatch(for: peer, at: now) {
             note(.batch, from, target, batch)
             if links[index].inFlightCount == 0 {
@@ -413,9 +413,9 @@ extension SimulatedCluster {
 
     private mutating func commit(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        let discarded = nodes[node].disk.isDeletingSlots ? acknowledgedOnDisk(of: node) : []
+        let discarded = nodes[node].disk.isDeletingSlots ? RestChecks.acknowledgedOnDisk(of: node, self) : []
         let (tickets, isDurable) = nodes[node].disk.commit()
-        checkDisks(after: discarded, at: node)
+        RestChecks.checkDisks(after: discarded, at: node, self)
         for ticket in tickets { nodes[node].node.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
         obey(node)
         beginCommit(node)
@@ -450,15 +450,15 @@ extension SimulatedCluster {
             guard let client = nodes[node].client(of: push.session, at: gateway),
                 !truth.ledger.isHalfOpen(push.session, at: gateway, of: node)
             else { continue }
-            checkVisibility(of: output.payloads[Int(push.payload)], for: client)
-            checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
+            VisibilityChecks.checkVisibility(of: output.payloads[Int(push.payload)], for: client, &self)
+            PolicyChecks.checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node, self)
             note(.event, node, client, output.payloads[Int(push.payload)])
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {
             if SessionChecks.endHalfOpen(session, of: node, at: gateway, output, &self) { continue }
             guard let client = nodes[node].client(of: session, at: gateway) else { continue }
-            let farewell = output.ended.contains(session) ? checkFarewell(of: session, by: client, in: output) : nil
+            let farewell = output.ended.contains(session) ? PolicyChecks.checkFarewell(of: session, by: client, in: output, self) : nil
             endStream(of: client, isKicked: farewell == "onKickedOffline")
         }
     }
@@ -472,13 +472,13 @@ extension SimulatedCluster {
             noteOffline(rows, by: node, in: turn)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
             if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
-            if options.kind == .awayUsersAreRemoved { checkRemoval(in: rows, by: node) }
+            if options.kind == .awayUsersAreRemoved { RemovalChecks.checkRemoval(in: rows, by: node, self) }
         case .deleteSlots(let slots):
             note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
             note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
         case .deleteRows(let rows):
             for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
-            countForgotten(rows, by: node)
+            RemovalChecks.countForgotten(rows, by: node, &self)
         case .connect(let peer):
             Twins.giveUpLinks(of: node, to: peer, &self)
             guard let target = nodeIndex(peer.address), target != node else { return }

@@ -186,7 +186,7 @@ extension SimulatedCluster {
         }
         if case .refused(let refusal) = answer {
             counts[.refused] += 1
-            checkRefusal(refusal, of: call, by: node)
+            StreamChecks.checkRefusal(refusal, of: call, by: node, self)
             return refusal.mayTakeEffect ? truth.unanswered(call) : truth.refused(call, at: time)
         }
         if case .rateLimited = answer {
@@ -194,7 +194,7 @@ extension SimulatedCluster {
             return truth.refused(call, at: time)
         }
         counts[.acknowledged] += 1
-        checkContents(of: answer)
+        EventChecks.checkContents(of: answer, &self)
         let isAlone = isExcused(by: .alone(node: node))
         if call.call.changesSubscriptions, isExcused(by: .aloneSince(call.at, node: node)) { truth.subscriptions[call.user].doubt() }
         if let attempt = call.attempt { return RepeatChecks.answered(answer, to: attempt, isAlone: isAlone, &self) }
@@ -202,33 +202,33 @@ extension SimulatedCluster {
         case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &self)
         case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &self)
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
-            checkDisks(of: record)
+            RestChecks.checkDisks(of: record, self)
             truth.expectedStatuses[call.user].append(
                 Truth.ExpectedStatus(
                     text: text, expires: seconds != nil, endsBy: seconds.map { time + ($0 + 3) * 1_000_000_000 },
                     version: isAlone ? nil : record.version, changedAt: record.lastUpdateTime, acknowledgedAt: time))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
-            checkVisibility(of: records ?? [], inAnswerTo: call)
+            VisibilityChecks.checkVisibility(of: records ?? [], inAnswerTo: call, &self)
             receive(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets, _), .done):
             truth.subscriptions[call.user].isBusy = false
             truth.subscriptions[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):
-            checkVisibility(of: records, inAnswerTo: call)
-            checkAsOf(records, asOf: asOf, of: call, by: nodes[node].id)
+            VisibilityChecks.checkVisibility(of: records, inAnswerTo: call, &self)
+            StreamChecks.checkAsOf(records, asOf: asOf, of: call, by: nodes[node].id, self)
             SightChecks.check(records, inAnswerTo: call, by: nodes[node].id, self)
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
-            checkVisibility(of: records, inAnswerTo: call)
-            checkList(page, of: call)
+            VisibilityChecks.checkVisibility(of: records, inAnswerTo: call, &self)
+            StreamChecks.checkList(page, of: call, self)
         case (.setVisibility, .visibility(let rule, let remnant)):
             // A later call may be on the disks by now.
-            if call.at == truth.oracles[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
+            if call.at == truth.oracles[call.user].askedAt { VisibilityChecks.checkRule(of: rule, askedBy: call, &self) }
             truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: MachineFaultChecks.time(after: remnant, by: node, self))
             if isAlone || isExcused(by: .overruled(call.user)) { truth.oracles[call.user].doubt() }
-        case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
-        case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
-        case (.kick, .done): kicked(call)
+        case (.publishEvent, .userStatus(let record)): EventChecks.published(call, record, isAlone: isAlone, &self)
+        case (.setAppPolicy(let change), .done): PolicyChecks.policyAcknowledged(change, isAlone: isAlone, &self)
+        case (.kick, .done): PolicyChecks.kicked(call, &self)
         case (.renew(let session, let expiresAt), .done): SessionChecks.renewed(session, until: expiresAt, &self)
         case (.chain, .chained), (.chain, .blocked), (.getFriendList, .listed):
             ChainChecks.answered(answer, to: call, isAlone: isAlone, &self)

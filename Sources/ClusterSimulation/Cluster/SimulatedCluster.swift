@@ -119,16 +119,16 @@ public struct SimulatedCluster {
         let end = Self.calmMilliseconds + options.activeMilliseconds
         advance(to: .milliseconds(end))
         guard violation == nil else { return }
-        if options.kind == .registrationsWait { checkGhosts() }
-        if options.kind == .deathIsLearnedInTurn { twice { $0.checkInheritance() } }
+        if options.kind == .registrationsWait { RestChecks.checkGhosts(self) }
+        if options.kind == .deathIsLearnedInTurn { twice { RestChecks.checkInheritance($0) } }
         heal()
         rest(Self.viewsMilliseconds)
-        if violation == nil { twice { $0.checkViews() } }
+        if violation == nil { twice { ViewChecks.checkViews($0) } }
         rest(Self.restMilliseconds)
-        if violation == nil { twice { $0.checkRest() } }
+        if violation == nil { twice { RestChecks.checkRest(&$0) } }
         if violation == nil { ChainChecks.finish(&self) }
         if violation == nil, options.kind == .friendsHideAndBlock { SightChecks.finish(&self) }
-        if violation == nil { probe() }
+        if violation == nil { ProbeChecks.probe(&self) }
         for node in nodes {
             let statistics = node.look { $0.statistics }
             counts[.relayed] += Int(statistics.relays.forwarded)

@@ -10,6 +10,8 @@ package struct SimulatedDisk {
         let user: UserID
         let kind: Row.Kind
         let key: String
+
+        init(_ user: UserID, _ kind: Row.Kind = .status, _ key: String = "") { (self.user, self.kind, self.key) = (user, kind, key) }
     }
 
     /// The rows that survive a crash.
@@ -118,11 +120,11 @@ package struct SimulatedDisk {
                 rows = rows.filter { !$0.key.kind.isOfUser || !write.deletedSlots.contains($0.key.user.slot) }
             }
             for row in write.deletedRows {
-                let key = Key(user: row.user, kind: row.kind, key: row.key)
+                let key = Key(row.user, row.kind, row.key)
                 if rows[key]?.version == row.version { rows[key] = nil }
             }
             for row in write.rows {
-                let key = Key(user: row.user, kind: row.kind, key: row.key)
+                let key = Key(row.user, row.kind, row.key)
                 if let old = rows.updateValue(row, forKey: key) {
                     if old.version > row.version || (old.version == row.version && !write.isUrgent) { rows[key] = old }
                 } else {

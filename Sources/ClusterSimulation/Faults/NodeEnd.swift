@@ -17,12 +17,9 @@ enum NodeEnd {
         let node = options.node(&random)
         var apart = SplitMix64(seed: options.seed).split(14)
         // In some histories the next process starts before the others notice that the node is down.
-        let downMilliseconds = random.number(in: 10...9_000) * (options.faults.contains(.kills) && apart.isOnce(in: 2) ? 0 : 1)
-        steps.append(
-            Step(
-                at: end,
-                action: options.faults.contains(.drains)
-                    ? .drain(node: node, downMilliseconds: downMilliseconds) : .kill(node: node, downMilliseconds: downMilliseconds)))
+        let down = random.number(in: 10...9_000) * (options.faults.contains(.kills) && apart.isOnce(in: 2) ? 0 : 1)
+        let isDrain = options.faults.contains(.drains)
+        steps.add(end, isDrain ? .drain(node: node, downMilliseconds: down) : .kill(node: node, downMilliseconds: down))
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             let targets = (0...3).map { _ in options.user(&random) }

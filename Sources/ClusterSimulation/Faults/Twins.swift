@@ -238,9 +238,7 @@ public enum Twins {
 
     /// Why a client may not be told that a user has gone: the user has been online for long, and neither the user nor the client is on a
     /// machine in the contest.
-    static func flap(
-        _ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int, _ cluster: SimulatedCluster
-    ) -> String? {
+    static func flap(_ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int, _ cluster: SimulatedCluster) -> String? {
         guard cluster.options.kind == .twoProcessesShareID, told.statusType != "ONLINE", told.statusType != "UNKNOWN",
             !cluster.isExcused(by: .healing), !cluster.isExcused(by: .hides(user, from: nil)),
             let stream = cluster.clients[client].stream, cluster.nodes[stream.node].twin == nil

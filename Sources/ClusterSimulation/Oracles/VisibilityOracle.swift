@@ -102,54 +102,6 @@ struct VisibilityOracle {
     }
 }
 
-/// Checks that hidden viewers see nothing of a user.
-extension SimulatedCluster {
-    /// Checks bytes that a gateway sends to a client's stream now.
-    mutating func checkVisibility(of payload: [UInt8], for client: Int) {
-        guard hidesUsers, !isExcused(by: .uncheckedSplit), let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged"
-        else { return }
-        HiddenViewChecks.check(event, shownTo: clients[client].user, askedAt: time, &self)
-    }
-
-    /// Checks records that an answer sends now.
-    mutating func checkVisibility(of records: [Record?], inAnswerTo call: SimulatedCall) {
-        guard hidesUsers, !isExcused(by: .uncheckedSplit) else { return }
-        guard let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1)) else { return }
-        HiddenViewChecks.check(event, shownTo: call.user, askedAt: call.at, &self)
-    }
-
-    /// Checks the disks after a change of the visibility, or its confirmation, was acknowledged.
-    mutating func checkDisks(of rule: Visibility, askedBy call: SimulatedCall) {
-        let user = call.user
-        let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
-        let askedAt = Self.epoch + call.at / 1_000_000
-        let rows = isExcused(by: .clockJumps) ? nodes.compactMap { $0.disk.rows[key] } : []
-        let written = rows.filter { $0.says(rule) }.map(\.writtenAt).max()
-        let isOverruled = { (row: Row) in written.map { row.writtenAt > $0 } ?? false }
-        // Without any visibility everybody may see the user. A later call on the other side of a split wins.
-        let copies = nodes.count { node in
-            node.disk.rows[key].map {
-                $0.says(rule, comparesBlocked: !isExcused(by: .blocklist)) || $0.isWritten(after: askedAt) || isOverruled($0)
-            } ?? (rule == Visibility())
-        }
-        if copies < disksExpected {
-            violate(.acknowledgedIsOnTwoDisks, "\(rule) of user-\(user) is on \(copies) disks, \(disksExpected) would be right")
-        }
-    }
-
-    /// Whether an absent node has a visibility that will win, because a clock has jumped, and no present node knows of it.
-    ///
-    /// A node that has just come back has not sent it yet.
-    func isOverruled(_ user: Int) -> Bool {
-        guard isExcused(by: .clockJumps) else { return false }
-        let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
-        let second = Nanoseconds.milliseconds(1_000)
-        let isThere = { (node: SimulatedNode) in node.isUp && (node.startedAt < second || time - node.startedAt > second) }
-        let newest = { (wanted: Bool) in nodes.filter { isThere($0) == wanted }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
-        return newest(false) > newest(true)
-    }
-}
-
 extension SimulatedClient.ReceivedStatus {
     /// Whether a viewer sees no change, although the version is another one.
     ///
@@ -159,26 +111,6 @@ extension SimulatedClient.ReceivedStatus {
         let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(shown), to: viewer, policy, id: 1))
         let names = ["version"] + hidden
         return event?.data["userStatusList"]?.elements.first?.without(names) == status.without(names)
-    }
-}
-
-extension Row {
-    /// Whether the call that wrote a visibility started later.
-    fileprivate func isWritten(after time: Milliseconds) -> Bool { writtenAt.milliseconds > time + 1_000 }
-
-    /// The start of the call that wrote a visibility.
-    fileprivate var writtenAt: Version {
-        guard let value, let text = (try? JSONReader.read(value))?["writtenAt"]?.text else { return .zero }
-        return Version(text: text) ?? .zero
-    }
-
-    /// Whether a row has this visibility.
-    fileprivate func says(_ rule: Visibility, comparesBlocked: Bool = true) -> Bool {
-        guard let value, let json = try? JSONReader.read(value) else { return false }
-        let names = { (name: String) in json[name]?.elements.compactMap(\.text) ?? [] }
-        return json["visibility"]?.text == rule.mode.rawValue && json["invisible"] == .bool(rule.isInvisible)
-            && names("userIDs") == rule.listed.map { "\($0.id)" }
-            && (!comparesBlocked || names("blocked") == rule.blocked.map { "\($0.id)" })
     }
 }
 

@@ -109,10 +109,8 @@ enum ChainPlan {
         case .pauses: return [Step(at: at, action: .pause(node: node, milliseconds: random.number(in: 100...6_000)))]
         case .disks:
             let milliseconds = random.number(in: 500...4_000)
-            let isFull = random.isOnce(in: 2)
-            let action: Step.Action =
-                isFull ? .fillDisk(node: node, milliseconds: milliseconds) : .slowDisk(node: node, milliseconds: milliseconds)
-            return [Step(at: at, action: action)]
+            if random.isOnce(in: 2) { return [Step(at: at, action: .fillDisk(node: node, milliseconds: milliseconds))] }
+            return [Step(at: at, action: .slowDisk(node: node, milliseconds: milliseconds))]
         case .clocks: return [Step(at: at, action: .jumpClock(node: node, milliseconds: random.number(in: -20_000...20_000)))]
         case .clients: return []
         }

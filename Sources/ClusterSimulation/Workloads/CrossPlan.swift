@@ -39,10 +39,8 @@ enum CrossPlan {
                 steps.add(random.number(in: 0...400), .login(client: client + 1, node: 0, resumes: false))
             }
             let others = (0..<options.usersCount).filter { $0 != user }
-            steps.append(
-                Step(
-                    at: random.number(in: 500...900),
-                    action: .subscribe(user: user, targets: others, seconds: nil, sync: random.isOnce(in: 2))))
+            steps.add(
+                random.number(in: 500...900), .subscribe(user: user, targets: others, seconds: nil, sync: random.isOnce(in: 2)))
         }
         return steps
     }

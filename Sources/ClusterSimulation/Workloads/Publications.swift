@@ -34,10 +34,9 @@ enum Publications {
     private static func viewers(_ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<min(options.usersCount, 8)).flatMap { user -> [Step] in
             let targets = (0...2).map { _ in random.number(in: 0...min(options.usersCount, publishersMax) - 1) }
+            let login = Step.Action.login(client: user * SimulatedClient.devicesPerUser, node: 0, resumes: false)
             return [
-                Step(
-                    at: random.number(in: 0...200),
-                    action: .login(client: user * SimulatedClient.devicesPerUser, node: 0, resumes: false)),
+                Step(at: random.number(in: 0...200), action: login),
                 Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)),
             ]
         }
@@ -66,9 +65,7 @@ enum Publications {
         return steps
     }
 
-    private static func policies(
-        isReachable: Bool, changes: Bool, _ options: HistoryOptions, _ random: inout SplitMix64
-    ) -> [Step] {
+    private static func policies(isReachable: Bool, changes: Bool, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let push = ",\"state.pushReachableStaysOnline\":\(isReachable)"
         let kept = keptSettings(options)
         let begin = "{\"preset\":\"rollcall\",\"settings\":{\(kept)\(push)}}"

@@ -63,9 +63,7 @@ enum Removals {
 
     /// Subscribes a user with a session to a target of whom only a blank record is kept. The subscription may last until the target comes
     /// back.
-    private static func watch(
-        _ user: Int, at: Int, until end: Int, _ options: HistoryOptions, _ random: inout SplitMix64
-    ) -> [Step] {
+    private static func watch(_ user: Int, at: Int, until end: Int, _ options: HistoryOptions, _ random: inout SplitMix64) -> [Step] {
         let follower = options.user(&random)
         let (client, node) = (follower * SimulatedClient.devicesPerUser + 1, options.node(&random))
         return [
