@@ -55,7 +55,7 @@ struct RepeatOracle {
     mutating func answered(_ answer: CallAnswer, to call: RepeatedCall, allowType: ChainPolicy.AllowType, isRead: Bool) -> String? {
         guard var story = stories[call.story], call.position < story.calls.count else { return "nobody has made the call" }
         // An uncertain result is not kept, and the client goes on to repeat the call.
-        if case .chained(let outcomes) = answer, outcomes.contains(where: \.isUncertain) { return nil }
+        if answer.outcomes?.contains(where: \.isUncertain) == true { return nil }
         var problem: String?
         switch (call.operation, answer) {
         case (.publish(let value), .userStatus(let record)):
@@ -68,9 +68,9 @@ struct RepeatOracle {
                 story.events[call.position] = event
             }
         case (.publish, _): problem = "a status would be right"
-        case (_, .chained(let outcomes)):
+        case (_, .chained), (_, .blocked):
             let right = call.result(allowType)
-            if outcomes.map(\.code) != [right] { problem = "\(right.rawValue) would be right" }
+            if answer.outcomes?.map(\.code) != [right] { problem = "\(right.rawValue) would be right" }
         default: problem = "a result would be right"
         }
         story.answeredCount = max(story.answeredCount, call.position + 1)

@@ -73,7 +73,7 @@ public enum CallAnswer: Equatable, Sendable {
     }
 
     /// The results of a call of the relationship chain; nil for another answer.
-    var outcomes: [ChainOutcome]? {
+    package var outcomes: [ChainOutcome]? {
         switch self {
         case .chained(let outcomes), .blocked(let outcomes, _): outcomes
         default: nil
