@@ -66,11 +66,12 @@ class Connection:
 
 
 class Stream(Connection):
-    """The event stream of a user. `told` is called with each status, and the phase in which its event began."""
+    """The event stream of a user. `told` is called with each status, and the phase in which its event began. `heard` is called with the name
+    and the data of each other event."""
 
-    def __init__(self, loop, port, user, token, told, host="127.0.0.1", options=""):
+    def __init__(self, loop, port, user, token, told, host="127.0.0.1", options="", heard=lambda name, data: None):
         super().__init__(loop, port, host)
-        self.user, self.told, self.is_synced, self.began, self.hints = user, told, False, 0, 0
+        self.user, self.told, self.heard, self.is_synced, self.began, self.hints = user, told, heard, False, 0, 0
         self.text, self.has_head = b"", False
         self.request = f"GET /v1/events?platform=ios{options} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode()
         self.socket.sendall(self.request)
@@ -100,7 +101,9 @@ class Stream(Connection):
             if name == b"onUserStatusChanged":
                 for status in json.loads(data)["userStatusList"]:
                     self.told(self, status, phase)
-            elif name == b"onSubscriptionSyncCompleted":
+            elif name is not None:
+                self.heard(name.decode(), data.decode())
+            if name == b"onSubscriptionSyncCompleted":
                 self.is_synced = True
             elif name == b"onReconnectHint":
                 self.hints += 1
