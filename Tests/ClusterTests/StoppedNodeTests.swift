@@ -75,7 +75,11 @@ import Testing
             #expect(try await cluster.call("subscribeUserStatus", body, as: user, node: node).status == 200)
         }
         _ = try await received(on: bob, of: "bob", "before the pause", in: cluster)
-        let accepted = try (0..<10).map { _ in try RawConnection(port: cluster.nodes[2].ports.client) }
+        // Each has made a request: a node closes a new connection that sends nothing for ten seconds, and the pause may take as long.
+        let accepted = try (0..<10).map { _ in
+            try Self.open("POST /v1/getUserStatus", by: "bob", body: Self.query, on: cluster.nodes[2])
+        }
+        for connection in accepted { _ = try await connection.receiveAnswer() }
 
         cluster.nodes[2].signal(SIGSTOP)
         let latest = try await hide(in: cluster)
