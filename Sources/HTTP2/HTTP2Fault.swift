@@ -42,6 +42,9 @@ enum HTTP2Fault: UInt8 {
         }
     }
 
+    /// Whether the peer sent much that costs little to send. It may connect again at once, so its address is paced.
+    var isFlood: Bool { [.headerFlood, .resetFlood, .frameFlood].contains(self) }
+
     /// The violation for the metrics.
     var violation: HTTPViolation {
         switch self {

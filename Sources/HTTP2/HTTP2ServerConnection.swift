@@ -297,6 +297,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard life != .closing, let context else { return }
         life = .closing
         if let fault { server.delegate?.violated(fault.violation) }
+        if fault?.isFlood == true { paceAddress() }
         closeStreams()
         var last = ByteBuffer()
         if let fault {

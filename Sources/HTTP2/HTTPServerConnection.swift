@@ -128,9 +128,9 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Counts a request that the application refused as a stream that the peer has reset: see ``HTTPLimits/resetsMax``.
     open func countReset() {}
 
-    /// Paces the new connections of the peer's address, because the peer has repeated a refused request.
+    /// Paces the new connections of the peer's address, because the peer has repeated a refused request or has sent a flood.
     ///
-    /// Each begins 5 ms after the one before, until a second has passed without such a request.
+    /// Each begins 5 ms after the one before, until a second has passed without such a peer.
     public func paceAddress() { server.pacedAddresses.pace(origin, at: .now()) }
 
     /// Sends PING, or a comment on an HTTP/1.1 event stream.

@@ -1,6 +1,7 @@
 import NIOCore
 
-/// The addresses whose new connections begin one after the other, because one of their connections has repeated a refused request.
+/// The addresses whose new connections begin one after the other, because one of their connections has repeated a refused request or has
+/// ended for a flood.
 ///
 /// A limit on a connection does not bound the cost of a client that closes it and connects again. A paced connection is accepted, and left
 /// unread until its turn. Turns are ``spacing`` apart. A connection without a turn within ``HTTPLimits/headerTimeout`` is closed.

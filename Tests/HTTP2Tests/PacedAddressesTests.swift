@@ -71,6 +71,20 @@ import Testing
         try await server.stop()
     }
 
+    @Test("A header block without an end paces the address of its sender")
+    func floodPacesItsAddress() async throws {
+        let server = try await RawServer.start()
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        peer.send([RawFrame(.headers, stream: 1, payload: RawFrame.get)] + (0..<100).map { _ in RawFrame(.continuation, stream: 1) })
+        _ = try await peer.framesUntilClosed()
+        #expect(server.seen.violations == [.headerFlood])
+        try await server.onLoop { #expect(!$0.http.pacedAddresses.isEmpty) }
+        let next = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        try await next.frames { frames, _ in frames.contains { $0.isEnd } }
+        try await next.close()
+        try await server.stop()
+    }
+
     @Test("A connection that closes before its turn is removed at once")
     func closedConnectionIsRemoved() async throws {
         let server = try await RawServer.start()

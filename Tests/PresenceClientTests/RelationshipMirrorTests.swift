@@ -74,6 +74,28 @@ import Testing
         #expect(again == (answered == "f3" ? [] : [.friends]))
     }
 
+    @Test("After an own call a list is current again once a node confirms its sequence") mutating func ownCall() {
+        synced()
+        mirror.ownCallEnded([.friends])
+        #expect(!mirror.isCurrent(.friends) && mirror.isCurrent(.requests) && mirror.state.isComplete)
+        #expect(mirror.friends(with: [friend("cid")], without: ["ann"]).map(\.userID) == ["bob", "cid"])
+        mirror.confirm(.friends, "f2")
+        #expect(!mirror.isCurrent(.friends))
+        #expect(mirror.receive(.friendsAdded([friend("cid")], step("f1", "f2"))) == [])
+        mirror.confirm(.friends, "f2")
+        #expect(mirror.isCurrent(.friends) && mirror.state.friends.map(\.userID) == ["ann", "bob", "cid"])
+        #expect(mirror.takeMissed() == [])
+    }
+
+    @Test("An own call during the first query causes another one, and the friends of both are not told as new") mutating func firstQuery() {
+        #expect(mirror.receive(state()) == [.friends, .requests, .blocked, .groups])
+        mirror.ownCallEnded([.friends])
+        #expect(mirror.fetchedFriends([friend("ann")], deleted: [], isFull: true, sequence: "f1") == [.friends])
+        #expect(!mirror.isCurrent(.friends))
+        #expect(mirror.fetchedFriends([friend("bob")], deleted: [], isFull: false, sequence: "f2") == [])
+        #expect(mirror.isCurrent(.friends) && mirror.takeMissed() == [])
+    }
+
     @Test("A failed query is repeated by the next event or the next session, and meanwhile the state stays") mutating func failure() {
         synced()
         #expect(mirror.receive(state("f2")) == [.friends])

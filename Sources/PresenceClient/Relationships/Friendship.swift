@@ -47,9 +47,10 @@ public final class Friendship: Sendable {
 
     /// Returns all friends (P9), by user ID: those that the client keeps, or those of the node.
     ///
-    /// The client asks the node again after ``ClientConfiguration/profileExpiry`` (P4).
+    /// The client asks the node again after ``ClientConfiguration/profileExpiry`` (P4), and for what may have changed since when it made
+    /// a change itself.
     public func getFriendList() async throws(PresenceError) -> [Friend] {
-        if let kept = keptFriends() { return kept }
+        if let friends = try await knownFriends() { return friends }
         return try await changedFriends(since: nil).friendList
     }
 
@@ -57,7 +58,7 @@ public final class Friendship: Sendable {
     ///
     /// - Returns: the profiles of all friends whose owners could be reached.
     public func getFriendsWithProfiles() async throws(PresenceError) -> (friends: [Friend], profiles: [UserProfile]) {
-        if let friends = keptFriends() {
+        if let friends = try await knownFriends() {
             let profiles = kept(friends.map(\.userID))
             if profiles.count == friends.count { return (friends, profiles) }
         }
@@ -66,23 +67,34 @@ public final class Friendship: Sendable {
         return (listed.friendList, listed.profiles)
     }
 
-    /// The friends that the client keeps, unless they are too old. Then the client fetches them again.
-    private func keptFriends() -> [Friend]? {
-        let (friends, lists): ([Friend]?, [RelationshipMirror.List]) = state.withLock { state in
+    /// The friends that the client keeps, with what a node says has changed since if the client may lack a change of its own; nil if it
+    /// keeps none, or if they are too old. Then the client fetches them again.
+    private func knownFriends() async throws(PresenceError) -> [Friend]? {
+        guard let kept = keptFriends() else { return nil }
+        guard !kept.isCurrent(.friends) else { return kept.state.friends }
+        let answer = try await changedFriends(since: kept.held(.friends))
+        state.withLock { $0.mirror.confirm(.friends, answer.seq) }
+        return answer.isFull ? answer.friendList : kept.friends(with: answer.friendList, without: answer.deleted)
+    }
+
+    private func keptFriends() -> RelationshipMirror? {
+        let (kept, lists): (RelationshipMirror?, [RelationshipMirror.List]) = state.withLock { state in
             guard state.mirror.state.isComplete else { return (nil, []) }
             guard age - state.friendsFetchedAt < expiry else { return (nil, state.mirror.expireFriends()) }
-            return (state.mirror.state.friends, [])
+            return (state.mirror, [])
         }
         fetch(lists)
-        return friends
+        return kept
     }
 
     /// Returns the friend requests (P21), with the number of those that were not read: those that the client keeps, or those of the node.
     public func getPendencyList() async throws(PresenceError) -> (requests: [FriendRequest], unreadCount: Int) {
-        let known = relationships
-        if known.isComplete { return (known.requests, known.unreadCount) }
-        let answer = try await changedRequests(since: nil)
-        return (answer.requests ?? [], answer.unreadCount)
+        let kept = state.withLock { $0.mirror }
+        let known = kept.state.isComplete ? kept.state : nil
+        if let known, kept.isCurrent(.requests) { return (known.requests, known.unreadCount) }
+        let answer = try await changedRequests(since: known == nil ? nil : kept.held(.requests))
+        state.withLock { $0.mirror.confirm(.requests, answer.sequence) }
+        return (answer.requests ?? known?.requests ?? [], answer.unreadCount)
     }
 
     /// Returns one page of friend requests from the node (P21–P26). For façades whose API has pages.
@@ -123,8 +135,18 @@ public final class Friendship: Sendable {
         _ operation: String, _ body: some Encodable & Sendable, as type: Answer.Type
     ) async throws(PresenceError) -> Answer {
         guard let client = state.withLock({ $0.client }) else { throw .closed("the client is gone") }
+        // Also for an error: the change may have taken effect.
+        defer { if let changed = Self.changedLists[operation] { state.withLock { $0.mirror.ownCallEnded(changed) } } }
         return try await client.call(operation, body, as: type)
     }
+
+    /// The lists that a call may change, of those from which this client answers.
+    private static let changedLists: [String: [RelationshipMirror.List]] = [
+        "addFriend": [.friends, .requests], "doResponse": [.friends, .requests], "deleteFriends": [.friends], "modifyFriend": [.friends],
+        "addBlackList": [.friends, .requests], "deletePendency": [.requests], "createFriendGroup": [.friends],
+        "deleteFriendGroup": [.friends], "renameFriendGroup": [.friends], "addFriendsToFriendGroup": [.friends],
+        "delFriendsFromFriendGroup": [.friends],
+    ]
 
     /// Makes a call for each run of users. Returns the users that failed after the first run.
     func inBatches(

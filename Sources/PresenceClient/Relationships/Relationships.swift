@@ -33,8 +33,17 @@ struct RelationshipMirror {
         var isFetching = false
         /// Whether the list may have changed in a way that the query under way does not show.
         var isStale = false
-        /// Whether the list was fetched since the login.
-        var isKnown = false
+        var knowledge = Knowledge.none
+    }
+
+    /// How much of a list the client holds.
+    private enum Knowledge {
+        /// The list was not fetched since the login.
+        case none
+        /// The list was fetched, and a call of this client may have changed it since.
+        case older
+        /// The list was fetched, and holds the calls of this client.
+        case own
     }
 
     private(set) var state = Relationships()
@@ -45,6 +54,9 @@ struct RelationshipMirror {
 
     /// The sequence from which the changes of a list are to be fetched; nil for the whole list.
     func held(_ list: List) -> String? { syncs[list]?.held }
+
+    /// Whether what the client holds of a list has all that it was told of and all that its own calls did.
+    func isCurrent(_ list: List) -> Bool { syncs[list].map { $0.knowledge == .own && !$0.isStale && !$0.isFetching } ?? false }
 
     // MARK: Sessions
 
@@ -87,11 +99,42 @@ struct RelationshipMirror {
     /// Drops the friends that were fetched, because they are older than the app allows (P4). Returns the lists to fetch.
     mutating func expireFriends() -> [List] {
         var sync = syncs[.friends, default: Sync()]
-        (sync.held, sync.isKnown, sync.isStale) = (nil, false, true)
+        (sync.held, sync.knowledge, sync.isStale) = (nil, .none, true)
         syncs[.friends] = sync
         state.isComplete = false
         return due()
     }
+
+    // MARK: Own calls
+
+    /// A call that may have changed lists has ended. Its events may come later than its answer.
+    mutating func ownCallEnded(_ changed: [List]) {
+        for list in changed {
+            guard var sync = syncs[list] else { continue }
+            if sync.knowledge != .none {
+                sync.knowledge = .older
+            } else if sync.isFetching {
+                // The query under way may be older than the call.
+                (sync.newest, sync.isStale) = (nil, true)
+            }
+            syncs[list] = sync
+        }
+    }
+
+    /// A node that was asked after an own call has this sequence of a list.
+    mutating func confirm(_ list: List, _ sequence: String) {
+        if syncs[list]?.held == sequence, syncs[list]?.knowledge == .older { syncs[list]?.knowledge = .own }
+    }
+
+    /// The friends, if these changes came to those that the client holds.
+    func friends(with changed: [Friend], without deleted: [String]) -> [Friend] {
+        var relationships = state
+        relationships.remove(deleted)
+        relationships.store(changed)
+        return relationships.friends
+    }
+
+    // MARK: Events that change a list
 
     /// Takes all groups of an event. An event about many friends names no users, and the groups are fetched.
     private mutating func take(_ groups: [FriendGroup], _ sequence: String) {
@@ -184,10 +227,11 @@ struct RelationshipMirror {
 
     private mutating func fetched(_ list: List, _ sequence: String) -> [List] {
         var sync = syncs[list, default: Sync()]
-        let wasKnown = sync.isKnown
-        (sync.held, sync.isFetching, sync.isKnown) = (sequence, false, true)
+        let wasKnown = sync.knowledge != .none
+        (sync.held, sync.isFetching) = (sequence, false)
         // The answer has all that the events up to its sequence have told.
         if sequence == sync.newest { sync.isStale = false }
+        if !wasKnown, !sync.isStale { sync.knowledge = .own }
         syncs[list] = sync
         // An answer that is older than what was told is followed by another one.
         if !sync.isStale {
@@ -198,7 +242,7 @@ struct RelationshipMirror {
             }
             tellAll(of: list)
         }
-        state.isComplete = List.allCases.allSatisfy { syncs[$0]?.isKnown ?? false }
+        state.isComplete = List.allCases.allSatisfy { syncs[$0].map { $0.knowledge != .none } ?? false }
         return due()
     }
 }
