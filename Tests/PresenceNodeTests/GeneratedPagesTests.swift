@@ -71,6 +71,18 @@ import Testing
         for name in Set(names) { #expect(page.contains(try Regex("\\b\(name)\\b")), "HTTPAPI.md does not name \(name)") }
     }
 
+    @Test("client.d.ts declares the members of a UserStatus and of its event that the OpenAPI document has")
+    func declarations() throws {
+        let text = try String(contentsOf: Self.root.appending(path: "Sources/WebClient/client.d.ts"), encoding: .utf8)
+        for (interface, name) in [("UserStatus", "UserStatus"), ("PublishedEvent", "Event")] {
+            let start = try #require(text.firstRange(of: "export interface \(interface) {")).upperBound
+            let end = try #require(text[start...].firstRange(of: "\n}")).lowerBound
+            let declared = text[start..<end].matches(of: /\n  (\w+)\??:/).map { String($0.1) }
+            let schema = try #require(OpenAPI.schemas.first { $0.name == name }).value
+            #expect(declared == properties(of: schema))
+        }
+    }
+
     @Test("Every flag of `rollcall serve` is a setting, and every setting that has a flag is an option of the command")
     func flags() throws {
         let source = try String(contentsOf: Self.root.appending(path: "Sources/rollcall/ServeCommand.swift"), encoding: .utf8)

@@ -259,12 +259,7 @@ enum RestChecks {
 
 extension Record {
     /// Whether both have the same content, whichever node keeps them.
-    fileprivate func says(_ other: Record) -> Bool {
-        version == other.version && customStatusVersion == other.customStatusVersion && statusType == other.statusType
-            && customStatus == other.customStatus && customStatusExpiresAt == other.customStatusExpiresAt
-            && onlinePlatforms == other.onlinePlatforms && pushDevices == other.pushDevices && events == other.events
-            && lastSeenTime == other.lastSeenTime && lastUpdateTime == other.lastUpdateTime
-    }
+    fileprivate func says(_ other: Record) -> Bool { Field.allCases.allSatisfy { !$0.isSaid || has($0, as: other) } }
 
     /// The row in words, for a person.
     var words: String {
@@ -273,5 +268,21 @@ extension Record {
         }
         return "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), "
             + "known since \(knownSince), events \(events.newest?.value ?? 0) \(events.forLogins?.value ?? 0)\(hiddenViews ?? "")"
+    }
+}
+
+extension Record.Field {
+    /// Whether all nodes that keep the user must have the same value at rest.
+    ///
+    /// A field that is not compared changes together with a field that is, differs by node, or has a check of its own.
+    fileprivate var isSaid: Bool {
+        switch self {
+        case .version, .customStatusVersion, .statusType, .customStatus, .customStatusExpiresAt, .onlinePlatforms, .pushDevices, .events,
+            .lastSeenTime, .lastUpdateTime:
+            true
+        case .user, .customStatusHasOwnEnd, .profileVersion, .isRegistered, .lastOnlineStatusUpdateTime, .lastCustomStatusUpdateTime,
+            .knownSince, .privacy:
+            false
+        }
     }
 }

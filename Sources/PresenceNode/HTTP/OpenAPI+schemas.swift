@@ -71,27 +71,7 @@ extension OpenAPI {
         "x-utf8BytesMax": .integer(Int64(Limits.nameBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]+$"#,
     ]
 
-    private static let userStatus = Schema.object([
-        Schema.required("userID", Schema.reference("UserID")),
-        Schema.required(
-            "statusType",
-            [
-                "type": "string", "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
-                "description": "UNKNOWN, with lastUpdateTime 0: the own status where self.reportStatus is \"unknown\".",
-            ]),
-        Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
-        Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
-        Schema.sometimes("event", Schema.described(Schema.reference("Event"), "The newest event in force.")),
-        Schema.sometimes(
-            "loginEvent",
-            Schema.described(
-                Schema.reference("Event"), "The newest event in force with sendToOnlineUsersOnly false, if that is not the one in event.")),
-        Schema.required("lastUpdateTime", Schema.time), Schema.required("lastOnlineStatusUpdateTime", Schema.time),
-        Schema.required("lastCustomStatusUpdateTime", Schema.time), Schema.required("lastSeenTime", Schema.time),
-        Schema.required(
-            "version",
-            Schema.described(Schema.string, "Opaque. Of two versions of one user the one that is larger as text is newer, on all nodes.")),
-    ])
+    private static let userStatus = Schema.object(Record.Field.allCases.flatMap(\.schema))
 
     private static let event = Schema.object([
         Schema.required(
@@ -141,4 +121,45 @@ extension OpenAPI {
         Schema.sometimes(
             "errorUserList", Schema.described(Schema.errors, "The users for whom the whole call failed (errors.shape wholeCall).")),
     ])
+}
+
+extension Record.Field {
+    /// The members of a `UserStatus` that show the field; empty if viewers never see it.
+    fileprivate var schema: [Schema.Field] {
+        switch self {
+        case .user: [Schema.required("userID", Schema.reference("UserID"))]
+        case .statusType:
+            [
+                Schema.required(
+                    "statusType",
+                    [
+                        "type": "string", "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
+                        "description": "UNKNOWN, with lastUpdateTime 0: the own status where self.reportStatus is \"unknown\".",
+                    ])
+            ]
+        case .customStatus: [Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax))]
+        case .onlinePlatforms: [Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax)))]
+        case .events:
+            [
+                Schema.sometimes("event", Schema.described(Schema.reference("Event"), "The newest event in force.")),
+                Schema.sometimes(
+                    "loginEvent",
+                    Schema.described(
+                        Schema.reference("Event"),
+                        "The newest event in force with sendToOnlineUsersOnly false, if that is not the one in event.")),
+            ]
+        case .lastUpdateTime, .lastOnlineStatusUpdateTime, .lastCustomStatusUpdateTime, .lastSeenTime:
+            [Schema.required(rawValue, Schema.time)]
+        case .version:
+            [
+                Schema.required(
+                    "version",
+                    Schema.described(
+                        Schema.string, "Opaque. Of two versions of one user the one that is larger as text is newer, on all nodes."))
+            ]
+        case .customStatusExpiresAt, .customStatusHasOwnEnd, .customStatusVersion, .profileVersion, .pushDevices, .isRegistered,
+            .knownSince, .privacy:
+            []
+        }
+    }
 }

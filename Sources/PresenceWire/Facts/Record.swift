@@ -10,7 +10,8 @@ public enum StatusType: UInt8, CaseIterable, Sendable {
 
 /// All that the cluster knows of a user and that others may see: one whole, versioned value.
 ///
-/// In any queue a newer record replaces an older one.
+/// In any queue a newer record replaces an older one. ``Field`` lists the stored properties. None has a value by default, so
+/// ``init(blank:)`` does not compile without a new one.
 public struct Record: Hashable, Sendable {
     public var user: UserID
     public var version: Version
@@ -20,7 +21,7 @@ public struct Record: Hashable, Sendable {
     /// The time at which the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
     /// Whether the call that set the custom status named its end. OFFLINE then does not clear it (``Policy/offlineClearsCustomStatus``).
-    public var customStatusHasOwnEnd = false
+    public var customStatusHasOwnEnd: Bool
     /// The version of the last write of the custom status.
     ///
     /// It is a fact of its own: after a split the newer custom status wins, whichever record wins.
@@ -28,11 +29,11 @@ public struct Record: Hashable, Sendable {
     /// The version of the user's profile; ``Version/zero`` for a user who has set no field of it.
     ///
     /// It is a fact of the profile's row. The record carries it to the nodes that watch the user.
-    public var profileVersion = Version.zero
+    public var profileVersion: Version
     /// The devices that keep the user ONLINE without a session, sorted by platform and device. Clients never receive them.
-    public var pushDevices: [PushDevice] = []
+    public var pushDevices: [PushDevice]
     /// Whether the app has imported the user (`importUsers`). It never becomes false again.
-    public var isRegistered = false
+    public var isRegistered: Bool
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
     /// The time of the last change that others see (Z14). It increases with each such change, also within one millisecond.
@@ -93,7 +94,11 @@ public struct Record: Hashable, Sendable {
         statusType = .unlogined
         customStatus = ""
         customStatusExpiresAt = 0
+        customStatusHasOwnEnd = false
         customStatusVersion = .zero
+        profileVersion = .zero
+        pushDevices = []
+        isRegistered = false
         onlinePlatforms = []
         lastUpdateTime = 0
         lastOnlineStatusUpdateTime = 0
@@ -101,6 +106,7 @@ public struct Record: Hashable, Sendable {
         lastSeenTime = 0
         knownSince = 0
         privacyBox = nil
+        eventsBox = nil
     }
 
     /// Whether a client with the complete position `floor` may have missed this record.
