@@ -207,13 +207,3 @@ extension Row {
     /// Whether the row is a tombstone that has removed nothing.
     var isUnseen: Bool { value == nil && expiresAt == Self.removedNothing && kind.hasSequence }
 }
-
-extension Row.Kind {
-    /// Whether clients synchronize the list of this kind by its sequence.
-    var hasSequence: Bool {
-        switch self {
-        case .friend, .pendencyIn, .pendencyOut, .friendGroup, .blocked: true
-        default: false
-        }
-    }
-}

@@ -58,13 +58,12 @@ extension Row {
             guard kind == .profileSubscription, Limits.times.contains(expiresAt) else { throw RowError(self, "expires at \(expiresAt)") }
         }
         if key == Row.lateMark, value == nil, kind.hasSequence { return }
-        switch kind {
-        case .profile, .pendencyRead, .webhookLog: if !key.isEmpty { throw RowError(self, "the key is not empty") }
-        case .answeredCall: if !CallKey.isValid(key.utf8) { throw RowError(self, "the key is not that of a call") }
-        case .friendGroup: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
-        case .friend, .pendencyOut, .pendencyIn, .blocked, .chainOutbox, .profileSubscription:
-            if !Limits.isValidName(key) { throw RowError(self, "the key is not a user's ID") }
-        case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
+        guard case .list(let content, _) = kind.place else { throw RowError(self, "is not a row of a list") }
+        switch content {
+        case .none: if !key.isEmpty { throw RowError(self, "the key is not empty") }
+        case .call: if !CallKey.isValid(key.utf8) { throw RowError(self, "the key is not that of a call") }
+        case .group: if FriendGroupID(key).map(String.init) != key { throw RowError(self, "the key is not a number") }
+        case .user: if !Limits.isValidName(key) { throw RowError(self, "the key is not a user's ID") }
         }
     }
 }

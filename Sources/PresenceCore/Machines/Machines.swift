@@ -40,8 +40,7 @@ struct Machines: ~Copyable {
         case .policy: try facts.load(policy: row, &owner)
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
         case .clock: owner.clock.observe(row.version)
-        case .status, .subscription, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead,
-            .chainOutbox, .profileSubscription, .webhookLog, .answeredCall:
+        default:
             replication.noteWritten(row.user.slot)
             try owner.load(row, at: now)
         }

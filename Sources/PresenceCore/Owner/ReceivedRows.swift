@@ -12,18 +12,16 @@ struct ReceivedRows {
     static func load(_ row: Row, into owner: inout Owner, at now: Now) throws(RowError) {
         owner.clock.observe(row.version)
         let user = owner.index(of: row.user)
-        switch row.kind {
-        case .status: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
+        switch row.kind.place {
+        case .record: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
         case .visibility:
             let privacy = try Privacy(row)
             owner.users.modify(user) { $0.record.privacy = privacy }
-        case .subscription:
+        case .subscriptions:
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
-        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
-            .webhookLog, .answeredCall:
-            try owner.load(listed: row, of: user)
-        case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
+        case .list: try owner.load(listed: row, of: user)
+        case .node, .everyNode: throw RowError(row, "is not a row of a user")
         }
         owner.schedule(user, at: now)
     }
@@ -47,15 +45,13 @@ struct ReceivedRows {
             let isCompared = row.isUnseen || row.kind == .friendGroup
             let held = isCompared ? owner.users[user].list(row.kind).entry(for: row.key) : nil
             let isWritten =
-                switch row.kind {
-                case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
+                switch row.kind.place {
+                case .record: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
                 case .visibility: merge(owner.users[user].published(try Privacy(row)), of: user, into: &owner, &outbox)
-                case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
-                case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
-                    .profileSubscription, .webhookLog:
-                    try owner.merge(listed: row, of: user, at: now, into: &outbox)
-                case .answeredCall: try AnsweredCalls.merge(row, of: user, in: &owner, at: now, into: &outbox)
-                case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
+                case .subscriptions: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
+                case .list(.call, _): try AnsweredCalls.merge(row, of: user, in: &owner, at: now, into: &outbox)
+                case .list: try owner.merge(listed: row, of: user, at: now, into: &outbox)
+                case .node, .everyNode: throw RowError(row, "is not a row of a user")
                 }
             if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row, insteadOf: held) }
             if isWritten, row.kind == .friendGroup, held?.isRemoved == false { groups.append((user, row)) }
@@ -121,14 +117,13 @@ struct ReceivedRows {
 
     /// Writes a fact again that is not older than `row`.
     private func write(_ row: Row, again user: OwnedUser, _ outbox: inout Outbox) {
-        switch row.kind {
-        case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
+        switch row.kind.place {
+        case .record: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
         case .visibility: if let privacy = user.record.privacy { outbox.rows.append(Row(privacy, of: row.user)) }
-        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription,
-            .webhookLog, .answeredCall:
+        case .list:
             let held = user.list(row.kind).entry(for: row.key)
             outbox.rows.append(held.map { Row($0, of: row.user, row.kind) } ?? row)
-        case .subscription, .member, .clock, .policy, .kick: outbox.rows.append(row)
+        case .subscriptions, .node, .everyNode: outbox.rows.append(row)
         }
     }
 

@@ -194,21 +194,6 @@ public struct Row: Hashable, Sendable {
         case webhookLog = 17
         /// A recent call with a key of its client, and its answer; the key is that of the call. The row ends without a tombstone.
         case answeredCall = 18
-
-        /// The kinds of facts of a user, which replicas keep too.
-        public static let ofUsers = allCases.filter(\.isOfUser)
-        /// Whether the fact is about a user, so that replicas keep it too.
-        public var isOfUser: Bool {
-            switch self {
-            case .status, .subscription, .visibility: true
-            case .member, .clock, .policy, .kick: false
-            case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
-                .profileSubscription, .webhookLog, .answeredCall:
-                true
-            }
-        }
-        /// Whether every node keeps the fact, whichever node wrote it.
-        public var isForAll: Bool { self == .policy || self == .kick }
     }
 
     public var user: UserID
