@@ -52,7 +52,7 @@ import Testing
         #expect(result.others.map(\.target) == [user("unknown"), user("removed")])
         for target in ["known", "unknown", "removed"] {
             let isNew = list.merge(entry(target, at: 4))
-            #expect(!isNew && list.entry(for: user(target)) == nil, "\(target)")
+            #expect(!isNew && !list.contains(user(target)), "\(target)")
         }
         #expect(list.live.map(\.target) == [user("friend")], "it is of another type")
     }
@@ -118,7 +118,7 @@ import Testing
         #expect(ended.map(\.target) == [user("a")])
         let isRevived = list.merge(entry("a", at: 5))
         #expect(!isRevived)
-        #expect(list.entry(for: user("a")) == nil)
+        #expect(!list.contains(user("a")))
     }
 
     private func ended(_ number: Int) -> Subscription {

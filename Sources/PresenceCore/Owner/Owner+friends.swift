@@ -18,7 +18,7 @@ extension Owner {
         if listsMayBeIncomplete {
             let ended = (subscriptions.tombstones(of: nil) + SubscriptionQuota(user: user).inactive(of: self)).map(\.target)
             let formerFriends = users[user].list(.friend).removedKeys.filter { $0 != Row.lateMark }.map { UserID($0, besides: id) }
-            listUpdate.removed = droppedTargets(ended + formerFriends.filter { subscriptions.entry(for: $0) == nil }, by: user)
+            listUpdate.removed = droppedTargets(ended + formerFriends.filter { !subscriptions.contains($0) }, by: user)
         }
         ProfileFollows(user: user).add(to: &listUpdate, of: self)
         FriendFollows(user: user).add(to: &listUpdate, of: self)

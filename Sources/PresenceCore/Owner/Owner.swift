@@ -209,7 +209,7 @@ package struct Owner: ~Copyable {
     mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
         for _ in 0..<Self.expiriesMax {
             guard let user = users.takeExpiry(at: now.wall) else { return }
-            let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall) }
+            let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall).earliestFirst }
             counters.tombstonesForgotten += UInt64(expired.count)
             outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
             ListExpiry(user: user).expire(&self, at: now, into: &outbox)

@@ -17,7 +17,7 @@ struct SubscriptionQuota {
     let user: Owner.Index
 
     /// The active subscriptions to profiles.
-    func activeProfiles(of owner: borrowing Owner) -> ProfileSubscriptions {
+    func activeProfiles(of owner: borrowing Owner) -> Subscriptions {
         owner.users[user].profileSubscriptions.active(within: owner.subscriptionsMax(of: user))
     }
 
@@ -52,7 +52,7 @@ struct SubscriptionQuota {
     /// - Parameter before: the subscriptions that were inactive before the list or its quota changed.
     func sendActivity(inactiveBefore before: [Subscription], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         let subscriptions = owner.users[user].subscriptions
-        let change = ActivityChange(from: before, to: inactive(of: owner)) { subscriptions.entry(for: $0) != nil }
+        let change = ActivityChange(from: before, to: inactive(of: owner)) { subscriptions.contains($0) }
         guard !change.isEmpty else { return }
         // A client that resumes was not sent the changes that the targets made while their subscriptions were inactive.
         let time = owner.knownSince(at: now)
@@ -121,7 +121,7 @@ struct ActiveSubscriptions {
     }
 
     /// Whether a subscription to the status of `target` is active.
-    func hasStatus(of target: UserID) -> Bool { statuses.entry(for: target) != nil }
+    func hasStatus(of target: UserID) -> Bool { statuses.contains(target) }
 
     /// Whether a subscription to the profile of `target` is active.
     func hasProfile(of target: UserID) -> Bool { profiles.contains(String(target.id)) && !inactiveProfiles.contains(target) }

@@ -166,12 +166,12 @@ enum ExplanationText {
             if viewer == target { json.string("a user always sees itself") }
             if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: users see only themselves") }
             if policy.plan == .basic { json.string("the app's plan is \"basic\": users see only themselves") }
-            if let entry = subscriptions.entry(for: target) {
+            if let entry = subscriptions.subscription(to: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
             } else if owner.index(ofKnown: viewer).map({ FriendFollows(user: $0).isTold(target, by: owner) }) == true {
                 json.string("the target is a friend, whom the viewer sees without a subscription (friends.autoNotify)")
-            } else if user.subscriptions.entry(for: target) != nil {
+            } else if user.subscriptions.contains(target) {
                 json.string(
                     "the viewer's subscription is inactive: \(policy.subscriptionsMax) newer ones reach subscription.maxPerSubscriber")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {

@@ -86,7 +86,7 @@ extension GetSubscribedUserStatus {
         let hasProfiles = (type.map(Subscription.isOfProfile) ?? true) && owner.users[user].list(.profileSubscription).liveCount > 0
         let profiles = hasProfiles ? SubscriptionQuota(user: user).activeProfiles(of: owner).entries.filter { $0.isOf(type) } : []
         if let only {
-            let statuses = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
+            let statuses = only.compactMap { subscriptions.subscription(to: $0) }.filter { $0.isOf(type) }
             let found = statuses + profiles.filter { only.contains($0.target) }
             return .subscriptions(found, total: found.count)
         }

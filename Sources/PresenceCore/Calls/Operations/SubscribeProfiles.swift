@@ -19,7 +19,7 @@ extension OwnerRequest {
         _ = owner.accepts(request.begunAt, at: now)
         let all = owner.users[user].profileSubscriptions
         let asked = targets.filter { !nonFriends.contains($0) }
-        let done = asked.compactMap { all.entry(for: $0) }.filter { request.isRepeated && $0.version > request.begunAt }
+        let done = asked.compactMap { all.subscription(to: $0) }.filter { request.isRepeated && $0.version > request.begunAt }
         let new = asked.filter { target in !done.contains { $0.target == target } }
         let quota = Int(policy.subscriptionsMax)
         let held = all.active(within: quota)
@@ -38,7 +38,7 @@ extension OwnerRequest {
         let followed = added.map { target in
             ListUpdate.Followed(
                 target: target, delivered: .nothing, since: version.milliseconds,
-                subscribeType: min(all.entry(for: target)?.subscribeType ?? type, type), expiresAt: expiresAt)
+                subscribeType: min(all.subscription(to: target)?.subscribeType ?? type, type), expiresAt: expiresAt)
         }
         let changes =
             followed.map { followed in
@@ -61,8 +61,8 @@ extension OwnerRequest {
     }
 
     /// New targets for which there is no room where the policy evicts nobody.
-    private func surplus(of targets: [UserID], besides held: ProfileSubscriptions, _ quota: Int) -> [UserID] {
-        Array(targets.filter { held.entry(for: $0) == nil }.dropFirst(max(quota - held.entries.count, 0)))
+    private func surplus(of targets: [UserID], besides held: Subscriptions, _ quota: Int) -> [UserID] {
+        Array(targets.filter { !held.contains($0) }.dropFirst(max(quota - held.entries.count, 0)))
     }
 
     /// The targets that an earlier attempt has evicted for those that it added.
@@ -92,7 +92,7 @@ extension OwnerRequest {
     ) {
         let user = owner.index(of: id)
         let held = owner.users[user].profileSubscriptions
-        let ended = (targets.map { $0.compactMap { held.entry(for: $0) } } ?? held.entries).filter { $0.isOf(type) }
+        let ended = (targets.map { $0.compactMap { held.subscription(to: $0) } } ?? held.entries).filter { $0.isOf(type) }
         // Dead nodes may hold a newer subscription than an earlier tombstone, and one that is unknown here.
         let list = list(.profileSubscription, of: owner)
         let others = (targets.map { $0.map { String($0.id) } } ?? list.removedKeys).filter { key in

@@ -271,7 +271,7 @@ struct SubscribeRequest {
         let sessions = owner.users[user].sessions
         let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
         let active = owner.subscriptions(of: user)
-        let kept = targets.filter { active.entry(for: $0.user) != nil }
+        let kept = targets.filter { active.contains($0.user) }
         let followed = kept.map {
             ListUpdate.Followed(
                 target: $0.user, delivered: isAlone || $0.delivered == .laterChanges ? $0.delivered : .nothing, since: version.milliseconds,
@@ -290,7 +290,7 @@ struct SubscribeRequest {
     private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: borrowing Owner) -> [UserID] {
         guard policy.overflow == .reject else { return [] }
         let list = owner.users.index(of: id).map { owner.subscriptions(of: $0) } ?? Subscriptions()
-        let new = targets.filter { list.entry(for: $0.user) == nil }
+        let new = targets.filter { !list.contains($0.user) }
         return new.dropFirst(max(Int(policy.subscriptionsMax) - list.liveCount, 0)).map(\.user)
     }
 
@@ -299,7 +299,7 @@ struct SubscribeRequest {
         let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
         let known = owner.users.index(of: id)
         return targets.map(\.user).filter { target in
-            let isFollowed = known.map { owner.users[$0].subscriptions.entry(for: target) != nil } ?? false
+            let isFollowed = known.map { owner.users[$0].subscriptions.contains(target) } ?? false
             return !isFollowed && !owner.users.hasRoom(for: target, share: share)
         }
     }
@@ -314,6 +314,6 @@ struct SubscribeRequest {
     ///
     /// A subscription of the usual type keeps it if the target is also followed as a friend. The end of the friendship does not end it.
     private func type(of target: UserID, for user: OwnedUser) -> UInt8 {
-        min(user.subscriptions.entry(for: target)?.subscribeType ?? type, type)
+        min(user.subscriptions.subscription(to: target)?.subscribeType ?? type, type)
     }
 }

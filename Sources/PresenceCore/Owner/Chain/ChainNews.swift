@@ -150,11 +150,11 @@ extension ChainNews {
         update.removedProfiles = ProfileFollows(user: user).unfollowed(deleted, by: owner)
         guard FriendFollows(user: user).areTold(by: owner) else { return }
         let subscriptions = owner.subscriptions(of: user)
-        update.profiles.removeAll { subscriptions.entry(for: $0) == nil }
-        update.added = added.filter { subscriptions.entry(for: $0) == nil }.map {
+        update.profiles.removeAll { !subscriptions.contains($0) }
+        update.added = added.filter { !subscriptions.contains($0) }.map {
             ListUpdate.Followed(friend: $0, since: update.version.milliseconds)
         }
-        update.removed = deleted.filter { subscriptions.entry(for: $0) == nil }
+        update.removed = deleted.filter { !subscriptions.contains($0) }
         update.formerFriends = update.removed.map { ListUpdate.Followed(friend: $0, since: now.wall) }
     }
 }

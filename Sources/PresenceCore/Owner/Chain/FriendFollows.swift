@@ -25,7 +25,7 @@ struct FriendFollows {
         guard owner.users[user].list(.friend).liveCount > 0, areTold(by: owner) else { return }
         list.added += followed(by: owner)
         let subscriptions = owner.subscriptions(of: user)
-        list.profiles.removeAll { subscriptions.entry(for: $0) == nil }
+        list.profiles.removeAll { !subscriptions.contains($0) }
     }
 
     /// Adds the users who are not friends any more, and whose statuses the sessions do not follow any more.
@@ -35,12 +35,13 @@ struct FriendFollows {
         let friends = owner.users[user].list(.friend)
         guard friends.tombstonesCount > 0 else { return }
         let (areTold, subscriptions) = (areTold(by: owner), owner.subscriptions(of: user))
+        let learnedAt = owner.users[user].lists.learnedAt(.friend)
         list.formerFriends = friends.removals.compactMap { key, version in
             let friend = UserID(key, besides: list.user)
-            guard key != Row.lateMark, subscriptions.entry(for: friend) == nil else { return nil }
+            guard key != Row.lateMark, !subscriptions.contains(friend) else { return nil }
             // Without `friends.autoNotify` the sessions followed friends by subscriptions alone.
             guard areTold || !subscriptions.tombstones(of: [friend]).isEmpty else { return nil }
-            return ListUpdate.Followed(friend: friend, since: max(friends.learnedAt, version.milliseconds + Self.publicationTime))
+            return ListUpdate.Followed(friend: friend, since: max(learnedAt, version.milliseconds + Self.publicationTime))
         }
     }
 
@@ -48,11 +49,11 @@ struct FriendFollows {
     private func followed(by owner: borrowing Owner) -> [ListUpdate.Followed] {
         let (id, friends) = (owner.users.user(at: user), owner.users[user].list(.friend))
         let allowedAt = owner.policies.changedAt(for: id)
-        let since = max(allowedAt, friends.learnedAt)
+        let since = max(allowedAt, owner.users[user].lists.learnedAt(.friend))
         let subscriptions = owner.subscriptions(of: user)
         return friends.live.compactMap { key, version in
             let friend = UserID(key, besides: id)
-            guard subscriptions.entry(for: friend) == nil else { return nil }
+            guard !subscriptions.contains(friend) else { return nil }
             return ListUpdate.Followed(friend: friend, since: max(since, version.milliseconds + Self.publicationTime))
         }
     }

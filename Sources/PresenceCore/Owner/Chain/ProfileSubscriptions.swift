@@ -1,47 +1,8 @@
 import PresenceWire
 
-/// The subscriptions of one user to profiles (R3, types 2 and 4), from the rows of the user's list.
-struct ProfileSubscriptions {
-    /// The subscriptions, by target.
-    private(set) var entries: [Subscription]
-
-    init(_ list: RowList, of user: UserID) {
-        entries = list.entries.compactMap { entry in
-            (entry.fact(of: user) as ProfileSubscription?).map { fact in
-                Subscription(
-                    target: UserID(entry.key, besides: user), subscribeType: fact.subscribeType, subscribedAt: fact.subscribedAt,
-                    expiresAt: entry.expiresAt, version: entry.version)
-            }
-        }
-    }
-
-    /// The subscription to the profile of `target`.
-    func entry(for target: UserID) -> Subscription? {
-        let index = entries.insertionIndex { $0.target < target }
-        return index < entries.count && entries[index].target == target ? entries[index] : nil
-    }
-
-    /// The subscriptions, the earliest first.
-    var order: [Subscription] { entries.sorted { ($0.version, $0.target) < ($1.version, $1.target) } }
-
-    /// The subscriptions beyond `countMax`: the earliest ones, in their order.
-    func inactive(beyond countMax: Int) -> [Subscription] {
-        entries.count > countMax ? Array(order.prefix(entries.count - countMax)) : []
-    }
-
-    /// The newest subscriptions, at most `countMax`.
-    func active(within countMax: Int) -> ProfileSubscriptions {
-        guard entries.count > countMax else { return self }
-        let inactive = Set(inactive(beyond: countMax).map(\.target))
-        var active = self
-        active.entries.removeAll { inactive.contains($0.target) }
-        return active
-    }
-}
-
 extension OwnedUser {
     /// The subscriptions to profiles.
-    var profileSubscriptions: ProfileSubscriptions { ProfileSubscriptions(list(.profileSubscription), of: record.user) }
+    var profileSubscriptions: Subscriptions { Subscriptions(profiles: list(.profileSubscription), of: record.user) }
 
     /// The subscriptions to profiles beyond `countMax`, the earliest first.
     func inactiveProfileSubscriptions(beyond countMax: Int) -> [Subscription] {

@@ -5,7 +5,24 @@ import PresenceWire
 /// A changed row is appended, and its old bytes become garbage. When the allocation is full, or a quarter of it is garbage, the rows are
 /// copied into a new one without the garbage. Each copy leaves room for an eighth of the rows, so a change costs the copy of about eight
 /// rows. No row is an object of its own.
-struct RowBytes {
+struct RowBytes: ListStorage {
+    /// One row of the list. A row without a value is a tombstone.
+    struct Entry: ListEntry, Hashable {
+        /// At most ``PresenceWire/Limits/nameBytesMax`` bytes.
+        var key: String
+        var version: Version
+        /// The fact as JSON, UTF-8; nil for a tombstone.
+        var value: [UInt8]?
+        /// The time at which the fact ends by itself; nil for never.
+        var expiresAt: Milliseconds?
+
+        /// Whether the row is a tombstone.
+        var isRemoved: Bool { value == nil }
+
+        /// Whether the row is a tombstone that has removed nothing. Clients are told nothing of it (``Row/removedNothing``).
+        var isUnseen: Bool { value == nil && expiresAt == Row.removedNothing }
+    }
+
     /// The place of one row in ``bytes``.
     private struct Place {
         var offset: UInt32
@@ -29,8 +46,9 @@ struct RowBytes {
     private var places: [Place] = []
     /// The bytes of ``bytes`` that belong to no row.
     private var garbageCount = 0
+    /// A time, by the wall clock, before which no row ends by itself; `.max` for never.
+    private(set) var endsNext = Milliseconds.max
 
-    /// The number of rows, tombstones included.
     var count: Int { places.count }
 
     /// The allocated bytes, with the 32 bytes in front of each Swift array.
@@ -40,7 +58,6 @@ struct RowBytes {
 
     // MARK: Reading
 
-    /// The index of the row with this key, or the index at which it would be, by binary search.
     func find(_ key: String) -> (index: Int, isFound: Bool) {
         var key = key
         return key.withUTF8 { key in
@@ -65,7 +82,6 @@ struct RowBytes {
 
     func isRemoved(at index: Int) -> Bool { withRow(at: index) { $0[Header.flagsOffset] & Header.hasValue == 0 } }
 
-    /// Whether the row is a tombstone that has removed nothing (``Row/removedNothing``).
     func isUnseen(at index: Int) -> Bool {
         withRow(at: index) { row in
             guard row[Header.flagsOffset] == Header.hasExpiry else { return false }
@@ -74,24 +90,23 @@ struct RowBytes {
         }
     }
 
-    func entry(at index: Int) -> RowList.Entry {
+    func entry(at index: Int) -> Entry {
         withRow(at: index) { row in
             let flags = row[Header.flagsOffset]
             let keyEnd = Header.bytesCount + Int(row[Header.keyCountOffset])
             let hasExpiry = flags & Header.hasExpiry != 0
             let value = UnsafeRawBufferPointer(rebasing: row[(keyEnd + (hasExpiry ? 8 : 0))...])
-            return RowList.Entry(
+            return Entry(
                 key: String(decoding: row[Header.bytesCount..<keyEnd], as: UTF8.self), version: version(at: index),
                 value: flags & Header.hasValue == 0 ? nil : Array(value),
                 expiresAt: hasExpiry ? row.loadUnaligned(fromByteOffset: keyEnd, as: Milliseconds.self) : nil)
         }
     }
 
-    /// A hash of a row's key and version.
-    func hash(at index: Int) -> UInt64 {
-        let version = version(at: index)
-        let key = withKey(at: index) { StableHash.hash64($0) }
-        return StableHash.mix(StableHash.mix(key, version.stamp), UInt64(version.node))
+    func keyHash(at index: Int) -> UInt64 { withKey(at: index) { StableHash.hash64($0) } }
+
+    private var firstEnd: Milliseconds {
+        (0..<count).reduce(.max) { isRemoved(at: $1) ? $0 : min($0, entry(at: $1).expiresAt ?? .max) }
     }
 
     @inline(__always)
@@ -117,14 +132,14 @@ struct RowBytes {
 
     // MARK: Changing
 
-    /// Writes a row at an index of ``find(_:)``: in the place of the row there if it has this key, otherwise before it.
-    mutating func write(_ entry: RowList.Entry, at index: Int, replaces: Bool) {
+    mutating func write(_ entry: Entry, at index: Int, replaces: Bool) {
         let bytesCount = Self.bytesCount(of: entry)
         if replaces { garbageCount += Int(places[index].bytesCount) }
         let isFull = bytes.count + bytesCount > bytes.capacity
         if isFull || garbageCount > max(bytes.count / 4, Self.roomMin) { compact(roomFor: bytesCount, without: replaces ? index : nil) }
         let place = Place(offset: UInt32(bytes.count), bytesCount: UInt32(bytesCount))
         append(entry)
+        if !entry.isRemoved { endsNext = min(endsNext, entry.expiresAt ?? .max) }
         if replaces {
             places[index] = place
         } else {
@@ -133,28 +148,20 @@ struct RowBytes {
         }
     }
 
-    /// Removes the rows at these indices, which are sorted.
     mutating func remove(_ indices: [Int]) {
-        guard !indices.isEmpty else { return }
-        var (kept, next) = (0, 0)
-        for index in places.indices {
-            if next < indices.count, indices[next] == index {
-                garbageCount += Int(places[index].bytesCount)
-                next += 1
-            } else {
-                places[kept] = places[index]
-                kept += 1
-            }
-        }
-        places = Array(places[..<kept])
+        for index in indices { garbageCount += Int(places[index].bytesCount) }
+        places.removeAll(at: indices)
         compact(roomFor: 0, without: nil)
     }
 
-    private static func bytesCount(of entry: RowList.Entry) -> Int {
+    /// Computes ``endsNext`` again, after rows have ended.
+    mutating func updateEnds() { if endsNext < .max { endsNext = firstEnd } }
+
+    private static func bytesCount(of entry: Entry) -> Int {
         Header.bytesCount + entry.key.utf8.count + (entry.expiresAt == nil ? 0 : 8) + (entry.value?.count ?? 0)
     }
 
-    private mutating func append(_ entry: RowList.Entry) {
+    private mutating func append(_ entry: Entry) {
         precondition(entry.key.utf8.count <= Int(UInt8.max), "the key \(entry.key) is too long for a row")
         withUnsafeBytes(of: entry.version.stamp) { bytes.append(contentsOf: $0) }
         withUnsafeBytes(of: entry.version.node) { bytes.append(contentsOf: $0) }
@@ -189,12 +196,12 @@ struct RowBytes {
 
     // MARK: Invariants
 
-    /// The first property of the bytes that does not hold, in words; nil for none. For simulations and tests.
     func brokenInvariant() -> String? {
         for index in places.indices.dropFirst() {
             let isSorted = withKey(at: index - 1) { left in withKey(at: index) { Self.compare(left, $0) < 0 } }
             guard isSorted else { return "\(key(at: index)) is not after \(key(at: index - 1))" }
         }
+        guard endsNext <= firstEnd else { return "the first row ends at \(firstEnd), before \(endsNext)" }
         let ranges = places.map { Int($0.offset)..<Int($0.offset) + Int($0.bytesCount) }.sorted { $0.lowerBound < $1.lowerBound }
         guard zip(ranges, ranges.dropFirst()).allSatisfy({ $0.upperBound <= $1.lowerBound }) else { return "rows overlap: \(ranges)" }
         guard ranges.last?.upperBound ?? 0 <= bytes.count else { return "a row ends behind the \(bytes.count) bytes: \(ranges)" }

@@ -4,7 +4,9 @@ import PresenceWire
 struct UserLists {
     private struct Element {
         let kind: Row.Kind
-        var list: RowList
+        var list = RowList()
+        /// See ``UserLists/learnedAt(_:)``.
+        var learnedAt: Milliseconds = 0
 
         /// A time, by the wall clock, before which no row of the list goes without a tombstone.
         var expiresNext: Milliseconds {
@@ -79,15 +81,20 @@ struct UserLists {
         let index = elements.insertionIndex { $0.kind.rawValue < row.kind.rawValue }
         if index == elements.count || elements[index].kind != row.kind {
             elements.reserveCapacity(elements.count + 1)
-            elements.insert(Element(kind: row.kind, list: RowList()), at: index)
+            elements.insert(Element(kind: row.kind), at: index)
         }
         return elements[index].list.merge(entry)
     }
 
-    /// Records that this node has learned rows of a list from elsewhere: see ``RowList/learnedAt``.
+    /// The time at which this node last learned rows of a list from another node or from its disk.
+    ///
+    /// A client that resumes from an earlier position has not been sent what follows from these rows.
+    func learnedAt(_ kind: Row.Kind) -> Milliseconds { elements.first { $0.kind == kind }?.learnedAt ?? 0 }
+
+    /// Records that this node has learned rows of a list from elsewhere: see ``learnedAt(_:)``.
     mutating func learn(_ kind: Row.Kind, at time: Milliseconds) {
         guard let index = elements.firstIndex(where: { $0.kind == kind }) else { return }
-        elements[index].list.learnedAt = max(elements[index].list.learnedAt, time)
+        elements[index].learnedAt = max(elements[index].learnedAt, time)
     }
 
     /// Removes the answers of calls that have ended, and the oldest beyond the limit (``AnsweredCalls``). Returns their rows.
@@ -98,7 +105,7 @@ struct UserLists {
         return ended.map { Row($0, of: user, .answeredCall) }
     }
 
-    /// Removes expired tombstones from every list: see ``RowList/expireTombstones(at:)``. Returns their rows.
+    /// Removes expired tombstones from every list: see ``TypedList/expireTombstones(at:)``. Returns their rows.
     mutating func expireTombstones(at wall: Milliseconds, of user: UserID) -> [Row] {
         var expired: [Row] = []
         for index in elements.indices where elements[index].list.expiresNext <= wall {
