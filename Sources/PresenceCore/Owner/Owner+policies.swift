@@ -13,7 +13,9 @@ extension Owner {
             if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &outbox) }
             if new.subscriptionsMax != old.subscriptionsMax {
-                SubscriptionQuota(user: index).changed(from: old, by: &self, at: now, into: &outbox)
+                for kind in SubscriptionKind.allCases {
+                    SubscriptionQuota(user: index, kind: kind).changed(from: old, by: &self, at: now, into: &outbox)
+                }
             }
             if new.hasWebhook, !old.hasWebhook { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
             schedule(index, at: now)

@@ -101,10 +101,7 @@ extension Owner {
         _ removed: [Subscription], of user: Index, by origin: OriginSession? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
         guard !removed.isEmpty else { return }
-        var listUpdate = change(of: user, added: [], removed: removed, by: origin)
-        listUpdate.hasExpired = hasExpired
-        users.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
-        for peer in users[user].sessionPeers { outbox.send(.listUpdate(listUpdate), to: peer) }
+        SubscriptionQuota(user: user).sendEnd(of: removed, by: origin, hasExpired: hasExpired, from: &self, into: &outbox)
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
@@ -116,18 +113,6 @@ extension Owner {
         listUpdate.originSession = origin
         listUpdate.isNews =
             !(listUpdate.added.isEmpty && listUpdate.unfollowed.isEmpty) && sessions.contains { .session($0.id) != origin }
-    }
-
-    /// A change of the list for the gateways.
-    ///
-    /// - Parameter origin: the calling session; nil for a change that no call made.
-    func change(of user: Index, added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?) -> ListUpdate {
-        var listUpdate = ListUpdate(
-            user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
-            removed: droppedTargets(removed.map(\.target), by: user))
-        listUpdate.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
-        if let origin { name(origin, in: &listUpdate, of: user) }
-        return listUpdate
     }
 }
 

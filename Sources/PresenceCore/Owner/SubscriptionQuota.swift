@@ -12,26 +12,39 @@ extension Owner {
     func subscriptions(of user: Index) -> Subscriptions { users[user].subscriptions.active(within: subscriptionsMax(of: user)) }
 }
 
-/// The quota of one user, which tells the sessions which subscriptions become active or inactive.
+/// The two lists of subscriptions that a user has. Each has a quota of its own.
+enum SubscriptionKind: CaseIterable {
+    /// The subscriptions to statuses.
+    case status
+    /// The subscriptions to profiles, which are rows of a list.
+    case profile
+}
+
+/// The quota of one list of a user, which tells the sessions which subscriptions become active or inactive.
 struct SubscriptionQuota {
     let user: Owner.Index
+    var kind = SubscriptionKind.status
 
-    /// The active subscriptions to profiles.
-    func activeProfiles(of owner: borrowing Owner) -> Subscriptions {
-        owner.users[user].profileSubscriptions.active(within: owner.subscriptionsMax(of: user))
+    /// The subscriptions, active or not.
+    private func all(of user: OwnedUser) -> Subscriptions { kind == .status ? user.subscriptions : user.profileSubscriptions }
+
+    private func liveCount(of user: OwnedUser) -> Int {
+        kind == .status ? user.subscriptions.liveCount : user.list(.profileSubscription).liveCount
     }
 
-    /// The inactive subscriptions to statuses, the earliest first.
-    func inactive(of owner: borrowing Owner) -> [Subscription] {
-        owner.users[user].subscriptions.inactive(beyond: owner.subscriptionsMax(of: user))
+    /// The active subscriptions.
+    func active(of owner: borrowing Owner) -> Subscriptions {
+        all(of: owner.users[user]).active(within: owner.subscriptionsMax(of: user))
     }
 
-    /// The inactive subscriptions to profiles, the earliest first.
-    func inactiveProfiles(of owner: borrowing Owner) -> [Subscription] {
-        owner.users[user].inactiveProfileSubscriptions(beyond: owner.subscriptionsMax(of: user))
+    /// The inactive subscriptions, the earliest first.
+    func inactive(of owner: borrowing Owner) -> [Subscription] { inactive(beyond: owner.subscriptionsMax(of: user), of: owner) }
+
+    private func inactive(beyond countMax: Int, of owner: borrowing Owner) -> [Subscription] {
+        liveCount(of: owner.users[user]) > countMax ? all(of: owner.users[user]).inactive(beyond: countMax) : []
     }
 
-    /// Ends the earliest subscriptions until `countMax` are left besides the `inactive` ones. Returns their tombstones.
+    /// Ends the earliest subscriptions to statuses until `countMax` are left besides the `inactive` ones. Returns their tombstones.
     func evict(downTo countMax: Int, besides inactive: Set<UserID> = [], version: Version, from owner: inout Owner) -> [Subscription] {
         let evicted = owner.users.modify(user) { $0.subscriptions.evict(downTo: countMax, besides: inactive, version: version) }
         owner.counters.evictions += UInt64(evicted.count)
@@ -40,43 +53,66 @@ struct SubscriptionQuota {
 
     /// Has the sessions follow the subscriptions that are active by the new quota, and no others.
     func changed(from old: Policy, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        let quota = Int(old.subscriptionsMax)
-        let inactive = owner.users[user].subscriptions.inactive(beyond: quota)
-        let inactiveProfiles = owner.users[user].inactiveProfileSubscriptions(beyond: quota)
-        sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
-        sendProfileActivity(inactiveBefore: inactiveProfiles, by: &owner, into: &outbox)
+        sendActivity(inactiveBefore: inactive(beyond: Int(old.subscriptionsMax), of: owner), by: &owner, at: now, into: &outbox)
     }
 
     /// Sends the sessions the subscriptions that have become active or inactive.
     ///
     /// - Parameter before: the subscriptions that were inactive before the list or its quota changed.
     func sendActivity(inactiveBefore before: [Subscription], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        let subscriptions = owner.users[user].subscriptions
-        let change = ActivityChange(from: before, to: inactive(of: owner)) { subscriptions.contains($0) }
+        let (after, held) = (inactive(of: owner), owner.users[user])
+        let change = ActivityChange(from: before, to: after) { target in
+            kind == .status ? held.subscriptions.contains(target) : held.list(.profileSubscription).contains(String(target.id))
+        }
         guard !change.isEmpty else { return }
         // A client that resumes was not sent the changes that the targets made while their subscriptions were inactive.
-        let time = owner.knownSince(at: now)
-        if !change.begun.isEmpty { owner.users.modify(user) { $0.subscriptions.observeAll(at: time) } }
-        let update = owner.change(of: user, added: change.followed(since: time), removed: change.ended, by: .backEnd)
+        let time = kind == .status ? owner.knownSince(at: now) : owner.policies.changedAt(for: owner.users.user(at: user))
+        if kind == .status, !change.begun.isEmpty { owner.users.modify(user) { $0.subscriptions.observeAll(at: time) } }
+        let update = self.change(added: change.followed(since: time), removed: change.ended, by: .backEnd, of: owner)
         send(update, by: &owner, into: &outbox)
     }
 
-    /// Sends the sessions the subscriptions to profiles that have become active or inactive.
+    /// A change of the subscriptions for the gateways.
     ///
-    /// - Parameter before: the subscriptions that were inactive before the list or its quota changed.
-    func sendProfileActivity(inactiveBefore before: [Subscription], by owner: inout Owner, into outbox: inout Outbox) {
-        let list = owner.users[user].list(.profileSubscription)
-        let change = ActivityChange(from: before, to: inactiveProfiles(of: owner)) { list.contains(String($0.id)) }
-        guard !change.isEmpty else { return }
-        let update = ProfileFollows(user: user).change(
-            added: change.followed(since: owner.policies.changedAt(for: owner.users.user(at: user))), removed: change.ended, by: .backEnd,
-            of: owner)
-        send(update, by: &owner, into: &outbox)
+    /// - Parameter origin: the calling session; nil for a change that no call made.
+    func change(
+        added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?, of owner: borrowing Owner
+    ) -> ListUpdate {
+        let (held, targets) = (owner.users[user], removed.map(\.target))
+        let version = kind == .status ? held.subscriptions.version : held.followsVersion
+        var listUpdate = ListUpdate(user: held.record.user, version: version, isWhole: false, added: added, removed: [])
+        switch kind {
+        case .status: listUpdate.removed = owner.droppedTargets(targets, by: user)
+        case .profile: listUpdate.removedProfiles = ProfileFollows(user: user).unfollowed(targets, by: owner)
+        }
+        listUpdate.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
+        if let origin { owner.name(origin, in: &listUpdate, of: user) }
+        return listUpdate
+    }
+
+    /// Sends the ended subscriptions to the sessions.
+    ///
+    /// - Parameters:
+    ///   - origin: the calling session; nil for a change that no call made.
+    ///   - hasExpired: whether they have expired and the sessions receive a notice.
+    func sendEnd(
+        of removed: [Subscription], by origin: OriginSession?, hasExpired: Bool, from owner: inout Owner, into outbox: inout Outbox
+    ) {
+        var listUpdate = change(added: [], removed: removed, by: origin, of: owner)
+        listUpdate.hasExpired = hasExpired
+        send(listUpdate, by: &owner, into: &outbox)
     }
 
     private func send(_ listUpdate: ListUpdate, by owner: inout Owner, into outbox: inout Outbox) {
         owner.users.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
         for peer in owner.users[user].sessionPeers { outbox.send(.listUpdate(listUpdate), to: peer) }
+    }
+
+    /// Sends a change that a call has made to the sessions once its rows are on disk.
+    func sendWhenStored(_ listUpdate: ListUpdate, by owner: inout Owner, into outbox: inout Outbox) {
+        let sessionPeers = owner.users[user].sessionPeers
+        outbox.listUpdatesWhenStored += sessionPeers.map { ($0, listUpdate) }
+        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
     }
 }
 
@@ -117,7 +153,7 @@ struct ActiveSubscriptions {
     init(of user: Owner.Index, by owner: borrowing Owner) {
         statuses = owner.subscriptions(of: user)
         profiles = owner.users[user].list(.profileSubscription)
-        inactiveProfiles = Set(SubscriptionQuota(user: user).inactiveProfiles(of: owner).map(\.target))
+        inactiveProfiles = Set(SubscriptionQuota(user: user, kind: .profile).inactive(of: owner).map(\.target))
     }
 
     /// Whether a subscription to the status of `target` is active.

@@ -84,7 +84,7 @@ extension GetSubscribedUserStatus {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.subscriptions(of: user)
         let hasProfiles = (type.map(Subscription.isOfProfile) ?? true) && owner.users[user].list(.profileSubscription).liveCount > 0
-        let profiles = hasProfiles ? SubscriptionQuota(user: user).activeProfiles(of: owner).entries.filter { $0.isOf(type) } : []
+        let profiles = hasProfiles ? ProfileFollows(user: user).quota.active(of: owner).entries.filter { $0.isOf(type) } : []
         if let only {
             let statuses = only.compactMap { subscriptions.subscription(to: $0) }.filter { $0.isOf(type) }
             let found = statuses + profiles.filter { only.contains($0.target) }

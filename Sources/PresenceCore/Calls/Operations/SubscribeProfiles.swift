@@ -50,7 +50,8 @@ extension OwnerRequest {
         owner.write(changes, of: user, decidedAt: version, at: now, into: &outbox)
         for target in done.map(\.target) + earlier { writeAgain(.profileSubscription, String(target.id), of: owner, into: &outbox) }
         owner.counters.evictions += UInt64(evicted.count)
-        tell(followed, evicted, of: user, by: session, &owner, into: &outbox)
+        let follows = ProfileFollows(user: user).quota
+        follows.sendWhenStored(follows.change(added: followed, removed: evicted, by: session, of: owner), by: &owner, into: &outbox)
         owner.schedule(user, at: now)
         let surplus = evicted.map(\.target) + accepted.prefix(evictedCount - evicted.count) + earlier
         answerWhenStored(.subscribed(evicted: surplus, refused: refused, nonFriends: nonFriends), into: &outbox)
@@ -72,18 +73,6 @@ extension OwnerRequest {
         let stamps = Set(done.map(\.version.stamp))
         return list(.profileSubscription, of: owner).entries.filter { $0.isRemoved && stamps.contains($0.version.stamp) }
             .map { UserID($0.key, besides: id) }
-    }
-
-    /// Has the user's sessions follow the profiles once the rows are on disk.
-    private func tell(
-        _ followed: [ListUpdate.Followed], _ evicted: [Subscription], of user: Owner.Index, by session: OriginSession,
-        _ owner: inout Owner, into outbox: inout Outbox
-    ) {
-        let sessionPeers = owner.users[user].sessionPeers
-        guard !sessionPeers.isEmpty else { return }
-        let update = ProfileFollows(user: user).change(added: followed, removed: evicted, by: session, of: owner)
-        outbox.listUpdatesWhenStored += sessionPeers.map { ($0, update) }
-        owner.users.modify(user) { $0.unpublishedCount += 1 }
     }
 
     /// Ends subscriptions to the profiles of some users, or all with nil; of one type, or with nil of any.

@@ -277,9 +277,7 @@ struct SubscribeRequest {
                 target: $0.user, delivered: isAlone || $0.delivered == .laterChanges ? $0.delivered : .nothing, since: version.milliseconds,
                 subscribeType: type(of: $0.user, for: owner.users[user]), expiresAt: expiresAt)
         }
-        let listUpdate = owner.change(of: user, added: followed, removed: evicted, by: session)
-        outbox.listUpdatesWhenStored += sessionPeers.map { ($0, listUpdate) }
-        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
+        quota.sendWhenStored(quota.change(added: followed, removed: evicted, by: session, of: owner), by: &owner, into: &outbox)
         // The rows of an earlier attempt may be on no other disk yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         owner.schedule(user, at: now)

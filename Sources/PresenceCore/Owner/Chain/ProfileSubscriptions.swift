@@ -3,16 +3,14 @@ import PresenceWire
 extension OwnedUser {
     /// The subscriptions to profiles.
     var profileSubscriptions: Subscriptions { Subscriptions(profiles: list(.profileSubscription), of: record.user) }
-
-    /// The subscriptions to profiles beyond `countMax`, the earliest first.
-    func inactiveProfileSubscriptions(beyond countMax: Int) -> [Subscription] {
-        list(.profileSubscription).liveCount > countMax ? profileSubscriptions.inactive(beyond: countMax) : []
-    }
 }
 
 /// The profiles that the sessions of one user follow: those of its friends (P43), and those of its subscriptions (R3).
 struct ProfileFollows {
     let user: Owner.Index
+
+    /// The quota of the subscriptions to profiles.
+    var quota: SubscriptionQuota { SubscriptionQuota(user: user, kind: .profile) }
 
     // MARK: Lists for the gateways
 
@@ -20,7 +18,7 @@ struct ProfileFollows {
     func add(to list: inout ListUpdate, of owner: borrowing Owner) {
         guard !owner.users[user].lists.isEmpty else { return }
         let allowedAt = owner.policies.changedAt(for: list.user)
-        list.added += SubscriptionQuota(user: user).activeProfiles(of: owner).entries.map {
+        list.added += quota.active(of: owner).entries.map {
             ListUpdate.Followed(
                 target: $0.target, delivered: .nothing, since: max(allowedAt, $0.version.milliseconds), subscribeType: $0.subscribeType,
                 expiresAt: $0.expiresAt)
@@ -28,24 +26,10 @@ struct ProfileFollows {
         let friends = owner.users[user].list(.friend)
         list.profiles = friends.liveKeys.map { UserID($0, besides: list.user) }
         guard list.mayBeIncomplete else { return }
-        let inactive = SubscriptionQuota(user: user).inactiveProfiles(of: owner).map { String($0.target.id) }
+        let inactive = quota.inactive(of: owner).map { String($0.target.id) }
         let removed = friends.removedKeys + owner.users[user].list(.profileSubscription).removedKeys + inactive
         let keys = Set(removed).subtracting([Row.lateMark]).sorted()
         list.removedProfiles = unfollowed(keys.map { UserID($0, besides: list.user) }, by: owner)
-    }
-
-    /// A change of the subscriptions for the gateways.
-    ///
-    /// - Parameter origin: the calling session; nil for a change that no call made.
-    func change(
-        added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?, of owner: borrowing Owner
-    ) -> ListUpdate {
-        let id = owner.users.user(at: user)
-        var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: added, removed: [])
-        update.removedProfiles = unfollowed(removed.map(\.target), by: owner)
-        update.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
-        if let origin { owner.name(origin, in: &update, of: user) }
-        return update
     }
 
     /// Leaves out of a change that waited for the disk what does not hold any more.
@@ -75,14 +59,11 @@ struct ProfileFollows {
         into outbox: inout Outbox
     ) {
         guard !ended.isEmpty else { return }
-        let inactive = SubscriptionQuota(user: user).inactiveProfiles(of: owner)
+        let inactive = quota.inactive(of: owner)
         let changes = ended.map { ChainRules.Change.remove(.profileSubscription, String($0.target.id)) }
         owner.write(changes, of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &outbox)
-        var update = change(added: [], removed: ended, by: origin, of: owner)
-        update.hasExpired = hasExpired
-        owner.users.modify(user) { $0.listHash = update.listHash(after: $0.listHash) }
-        for peer in owner.users[user].sessionPeers { outbox.send(.listUpdate(update), to: peer) }
-        SubscriptionQuota(user: user).sendProfileActivity(inactiveBefore: inactive, by: &owner, into: &outbox)
+        quota.sendEnd(of: ended, by: origin, hasExpired: hasExpired, from: &owner, into: &outbox)
+        quota.sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
     }
 
     /// Ends the subscriptions that have expired.
