@@ -139,7 +139,7 @@ struct TranscriptPlayer {
         cluster.clients[client].isWanted = true
         cluster.clients[client].tokenIssuedAt = cluster.trueWall
         cluster.clients[client].attempt += 1
-        _ = cluster.open(client, on: try node(input["at"], line))
+        _ = Clients.open(client, on: try node(input["at"], line), &cluster)
     }
 
     private mutating func advance(by milliseconds: Int) { cluster.advance(to: cluster.time + .milliseconds(milliseconds)) }

@@ -14,11 +14,8 @@ import Testing
     static let propertiesMax = 20
     static let booleansMax = 3
 
-    static let linesExceptions = [
-        "ClusterSimulation.SimulatedCluster": 1_182, "PresenceCore.Membership": 671,
-    ]
+    static let linesExceptions = ["PresenceCore.Membership": 671]
     static let propertiesExceptions = [
-        "ClusterSimulation.SimulatedCluster": 22,
         "HTTP2.HTTP2Session": 30,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
         "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 32,

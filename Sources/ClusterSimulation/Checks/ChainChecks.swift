@@ -43,7 +43,7 @@ enum ChainChecks {
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
         case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
-            for outcome in outcomes { cluster.counts.note(outcome.code) }
+            for outcome in outcomes { cluster.stage.counts.note(outcome.code) }
             forgetShown(chainCall, by: call.user, &cluster)
             let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)
             let problem = cluster.truth.chain.answered(
@@ -55,7 +55,7 @@ enum ChainChecks {
             guard let json = try? JSONReader.read(bytes) else {
                 return cluster.violate(.messagesAreReadable, "not a friend list: \(String(decoding: bytes, as: UTF8.self))")
             }
-            cluster.counts[.listsRead] += 1
+            cluster.stage.counts[.listsRead] += 1
             cluster.truth.chain.lists[call.user].read(json, to: query)
             OwnListChecks.read(json, to: query, by: call.user, &cluster)
         default: break

@@ -11,7 +11,7 @@ enum ChainNotices {
         guard names.contains(name), let stream = cluster.clients[client].stream else { return }
         let user = cluster.clients[client].user
         let lists = cluster.truth.chain.lists[user]
-        cluster.counts[.noticesRead] += 1
+        cluster.stage.counts[.noticesRead] += 1
         OwnListChecks.read(event, by: user, &cluster)
         let gap = cluster.clients[client].relationship.read(name, event.data, on: stream.session) { lists.friends(at: $0) }
         guard let gap, isUndisturbed(cluster) else { return }

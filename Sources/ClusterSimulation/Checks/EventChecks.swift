@@ -14,7 +14,7 @@ enum EventChecks {
         else {
             return cluster.violate(.nothingAcknowledgedIsLost, "user-\(call.user) published \(call.call), is answered \(record.events)")
         }
-        cluster.counts[.published] += 1
+        cluster.stage.counts[.published] += 1
         guard !isAlone else { return }
         cluster.truth.events[call.user].acknowledge(event)
         guard !cluster.isExcused(by: .disturbed(since: cluster.time)), !cluster.isExcused(by: .hides(call.user, from: nil)) else { return }
@@ -22,7 +22,7 @@ enum EventChecks {
             guard let stream = cluster.clients[client].stream, follows(call.user, client, since: cluster.time, cluster) else { continue }
             cluster.truth.expectations.append(
                 Expectation(client: client, session: stream.session, user: call.user, event: event, acknowledgedAt: cluster.time))
-            cluster.plan(.expectEvent(cluster.truth.expectations.count - 1), after: .milliseconds(3_000))
+            cluster.stage.plan(.expectEvent(cluster.truth.expectations.count - 1), after: .milliseconds(3_000))
         }
     }
 
@@ -52,7 +52,7 @@ enum EventChecks {
         else {
             return
         }
-        cluster.counts[.eventsExpected] += 1
+        cluster.stage.counts[.eventsExpected] += 1
         let view = cluster.clients[client].view[expected.user]
         let seen = view.map { "\($0.status)" } ?? "nothing"
         let words = "user-\(cluster.clients[client].user) sees \(seen) of user-\(expected.user), \(expected.event) was acknowledged"

@@ -81,10 +81,10 @@ enum MachineFaultChecks {
     /// The link with too many messages about clocks, when one more batch arrives on it.
     static func problem(with batch: [UInt8], on index: Int, _ cluster: inout SimulatedCluster) -> String? {
         guard cluster.options.kind == .clocksAreWrong else { return nil }
-        if cluster.time - cluster.links[index].clocks.since > .milliseconds(1_000) { cluster.links[index].clocks = (cluster.time, 0) }
-        for case .clocks in Message.all(in: batch) { cluster.links[index].clocks.count += 1 }
-        guard cluster.links[index].clocks.count > clocksMax else { return nil }
-        let (from, to) = (cluster.links[index].from, cluster.links[index].to)
+        if cluster.time - cluster.network[index].clocks.since > .milliseconds(1_000) { cluster.network[index].clocks = (cluster.time, 0) }
+        for case .clocks in Message.all(in: batch) { cluster.network[index].clocks.count += 1 }
+        guard cluster.network[index].clocks.count > clocksMax else { return nil }
+        let (from, to) = (cluster.network[index].from, cluster.network[index].to)
         return "\(cluster.nodes[from].id) sends \(cluster.nodes[to].id) more than \(clocksMax) messages about clocks in a second"
     }
 
@@ -136,7 +136,7 @@ enum MachineFaultChecks {
     private static func isCutOff(_ node: Int, _ cluster: SimulatedCluster) -> Bool {
         let alone = cluster.nodes[node]
         let others = cluster.nodes.indices.filter { cluster.nodes[$0].id != alone.id }
-        let isBlocked = others.allSatisfy { cluster.links[cluster.link(node, $0)].isBlocked(at: cluster.time) }
+        let isBlocked = others.allSatisfy { cluster.network[cluster.network.link(node, $0)].isBlocked(at: cluster.time) }
         return isBlocked || alone.owners.allSatisfy { $0 == alone.id } || cluster.time - alone.metAt < .milliseconds(1_000)
     }
 }

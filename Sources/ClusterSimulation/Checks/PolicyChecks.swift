@@ -7,15 +7,15 @@ enum PolicyChecks {
     private static let everywhereMilliseconds = 1_000
 
     static func kicked(_ call: SimulatedCall, _ cluster: inout SimulatedCluster) {
-        cluster.counts[.kicks] += 1
-        cluster.excuseAbsence(of: call.user)
-        cluster.noteReachEnded(call.user)
+        cluster.stage.counts[.kicks] += 1
+        cluster.truth.excuseAbsence(of: call.user, at: cluster.time)
+        OpenCalls.noteReachEnded(call.user, &cluster)
         let wall = SimulatedCluster.epoch + call.at / 1_000_000
         // The owner dates the kick by its own clock, and a token has whole seconds.
         let offset: Milliseconds = cluster.isExcused(by: .clockJumps) ? 46_000 : 1_100
         cluster.truth.kicks.append(Kick(user: call.user, askedAt: call.at, acknowledgedAt: cluster.time, voidBefore: wall - offset))
         guard !cluster.isExcused(by: .disturbed(since: cluster.time)) else { return }
-        cluster.plan(.expectKick(cluster.truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))
+        cluster.stage.plan(.expectKick(cluster.truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))
     }
 
     /// Checks a kick some time after its acknowledgement. On healthy links its sessions are gone, and every node refuses its tokens.
@@ -78,7 +78,7 @@ enum PolicyChecks {
 
     static func policyAcknowledged(_ change: [UInt8], isAlone: Bool, _ cluster: inout SimulatedCluster) {
         guard let policy = policy(after: change, cluster) else { return }
-        cluster.counts[.policyChanges] += 1
+        cluster.stage.counts[.policyChanges] += 1
         let isPushChanged = cluster.truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
         cluster.truth.policy.acknowledge(policy, isCertain: !isAlone && !cluster.isExcused(by: .lateMessages), at: cluster.time)
         guard isPushChanged else { return }

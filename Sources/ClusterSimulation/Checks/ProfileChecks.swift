@@ -39,7 +39,7 @@ enum ProfileChecks {
         let isTrusted = ChainChecks.isTrusted(isAlone: isAlone, cluster)
         switch (call.call, answer) {
         case (.friendCall(.modifyProfile(let changes)), .friendCalled(let result)):
-            cluster.counts[.profilesSet] += 1
+            cluster.stage.counts[.profilesSet] += 1
             let trust: ProfileOracle.Trust = isTrusted ? .complete : cluster.isExcused(by: .clockJumps) ? .none : .partial
             cluster.truth.profiles.answered(changes, by: call.user, askedAt: call.at, trust, at: cluster.time)
             checkAnswer(result.json, of: call.user, sets: changes, cluster)
@@ -107,7 +107,7 @@ enum ProfileChecks {
         guard let user = event.data["userID"]?.text.flatMap({ cluster.userIndex($0) }) else {
             return cluster.violate(.messagesAreReadable, "not the version of a profile: \(event.data)")
         }
-        cluster.counts[.profilesTold] += 1
+        cluster.stage.counts[.profilesTold] += 1
         cluster.clients[client].profiles.take(version, of: user)
         if let told = Version(text: version) { HiddenProfileChecks.check(told, of: user, toldTo: own, &cluster) }
         let since = cluster.time - .milliseconds(lateMilliseconds)
@@ -165,7 +165,7 @@ enum ProfileChecks {
                 let isExact = !cluster.isExcused(by: .faultsOfNodes)
                 let begin = target == client.user ? .min : client.profiles.begin(followedSince: isExact ? since : nil)
                 let newest = newest(of: target, cluster)
-                if newest.milliseconds > begin { cluster.counts[.profilesExpected] += 1 }
+                if newest.milliseconds > begin { cluster.stage.counts[.profilesExpected] += 1 }
                 guard let problem = client.profiles.problem(with: newest, of: target, after: begin, isExact: isExact) else { continue }
                 let device = "device \(client.device) of user-\(client.user)"
                 cluster.violate(.profileNewsArrive, "\(device) was told of the profile of user-\(target) \(problem)")

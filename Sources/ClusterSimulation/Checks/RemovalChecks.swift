@@ -13,8 +13,9 @@ enum RemovalChecks {
     /// Counts the rows that a node deletes from its disk.
     static func countForgotten(_ rows: [Row], by node: Int, _ cluster: inout SimulatedCluster) {
         for row in rows where row.kind == .status {
-            cluster.counts[.removals] += 1
-            cluster.note(50, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) forgets \(row.user.id), \(row.version.text)")
+            cluster.stage.counts[.removals] += 1
+            cluster.stage.note(
+                50, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) forgets \(row.user.id), \(row.version.text)")
             guard !row.isBlankStatus else { continue }
             let words = String(decoding: row.value ?? [], as: UTF8.self)
             cluster.violate(.nobodyIsRemovedEarly, "\(cluster.nodes[node].id) forgets \(row.user.id), \(words)")
@@ -27,7 +28,8 @@ enum RemovalChecks {
             guard let user = cluster.userIndex(row.user.id), cluster.owner(of: user) == node,
                 let old = cluster.nodes[node].disk.rows[SimulatedDisk.Key(row.user)], !old.isBlankStatus
             else { continue }
-            cluster.note(51, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) removes \(row.user.id), \(row.version.text)")
+            cluster.stage.note(
+                51, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) removes \(row.user.id), \(row.version.text)")
             checkRemoval(of: user, by: node, cluster)
         }
     }

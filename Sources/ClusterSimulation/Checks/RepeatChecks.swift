@@ -13,9 +13,9 @@ enum RepeatChecks {
             let calmSince = cluster.time - .milliseconds(calmMilliseconds)
             let isCalm = cluster.hosts.map { cluster.nodes[$0] }.allSatisfy { $0.isUp && !$0.isLeaving && $0.startedAt < calmSince }
             guard isCalm, let owner = cluster.owner(of: user) else { return }
-            if isDrain { return cluster.drain(owner, downMilliseconds: downMilliseconds) }
-            cluster.kill(owner)
-            cluster.plan(.start(node: owner), after: .milliseconds(downMilliseconds))
+            if isDrain { return NodeLife.drain(owner, downMilliseconds: downMilliseconds, &cluster) }
+            NodeLife.kill(owner, &cluster)
+            cluster.stage.plan(.start(node: owner), after: .milliseconds(downMilliseconds))
         }
     }
 
@@ -25,17 +25,15 @@ enum RepeatChecks {
         guard let node = cluster.randomNode(), cluster.truth.repeats.attempt(call, at: cluster.time) else { return }
         for user in [call.user, call.other].compactMap(\.self) { cluster.truth.concern(user) }
         if isRepetition {
-            cluster.counts[.repetitions] += 1
+            cluster.stage.counts[.repetitions] += 1
         } else if case .publish(let value) = call.operation {
             cluster.truth.events[call.user].ask(
                 ExpectedEvents.Published(
                     value: value, askedAt: cluster.time, seconds: RepeatedCall.eventSeconds, isForOnlineOnly: true, isSynced: true))
         }
         let (operation, caller) = (call.call(cluster.userID), cluster.userID(call.user))
-        cluster.nextToken += 1
-        let token = cluster.nextToken
-        cluster.nodes[node].calls[token] = SimulatedCall(
-            user: call.user, client: nil, call: operation, at: cluster.time, attempt: attempt)
+        let token = cluster.calls.add(
+            SimulatedCall(user: call.user, client: nil, call: operation, at: cluster.time, attempt: attempt), at: node)
         let now = cluster.nodes[node].now(cluster.time)
         cluster.nodes[node].node.perform(operation, key: call.key, caller: caller, gateway: 0, token: token, at: now)
         cluster.obey(node)

@@ -90,7 +90,7 @@ enum RestChecks {
         let reached = cluster.reachedDevices(of: user)
         let platforms = { (devices: [Int]) in Set(presence.platforms + devices).sorted().map { SimulatedClient.platforms[$0] } }
         let (least, most) = (platforms(reached.certain), platforms(reached.possible))
-        if presence.openCount == 0, !reached.certain.isEmpty { cluster.counts[.reachedUsers] += 1 }
+        if presence.openCount == 0, !reached.certain.isEmpty { cluster.stage.counts[.reachedUsers] += 1 }
         if record.statusType == .online ? most.isEmpty : !least.isEmpty {
             return cluster.violate(
                 .recordsEqualSessions,
@@ -242,7 +242,7 @@ enum RestChecks {
         for index in cluster.hosts {
             let node = cluster.nodes[index]
             let (statistics, isRegistered) = node.look { ($0.statistics, $0.edge.isComplete && $0.cluster.isWarm) }
-            if let call = node.openCalls.first {
+            if let call = cluster.calls.all(of: index).first {
                 cluster.violate(.everyCallIsAnswered, "user-\(call.user) waits for \(call.call) since \(call.at.milliseconds) ms")
             }
             if statistics.callsWaiting > 0 { cluster.violate(.everyCallIsAnswered, "\(statistics.callsWaiting) calls wait at \(node.id)") }

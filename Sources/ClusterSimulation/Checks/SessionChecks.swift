@@ -19,7 +19,7 @@ enum SessionChecks {
         case .loginUntil(let client, let seconds):
             guard client < cluster.clients.count, !cluster.clients[client].isWanted else { return }
             cluster.clients[client].tokenExpiresAt = cluster.trueWall + Milliseconds(seconds) * 1_000
-            cluster.login(client, node: 0, resumes: true)
+            Clients.login(client, node: 0, resumes: true, &cluster)
         case .renew(let client, let seconds): renew(client, seconds, &cluster)
         case .loginAgain(let client): loginAgain(client, &cluster)
         }
@@ -39,13 +39,13 @@ enum SessionChecks {
             cluster.isRunning(old.node, old.run), cluster.clients[client].stalledUntil <= cluster.time, let node = cluster.randomNode()
         else { return }
         cluster.truth.ledger.leave(old, by: client)
-        guard cluster.open(client, on: node) else {
+        guard Clients.open(client, on: node, &cluster) else {
             _ = cluster.truth.ledger.takeHalfOpen(old.index, at: old.gateway, of: old.node)
             return
         }
         cluster.truth.closed(
             cluster.clients[client].user, device: cluster.clients[client].device, tolerance: cluster.graceAfterLoss, at: cluster.time)
-        cluster.plan(.expectEnd(old.session), after: .milliseconds(2 * endMilliseconds))
+        cluster.stage.plan(.expectEnd(old.session), after: .milliseconds(2 * endMilliseconds))
     }
 
     // MARK: While things happen
@@ -66,7 +66,7 @@ enum SessionChecks {
     private static func expectEnd(of session: SessionID, byTokenUntil expiresAt: Milliseconds, _ cluster: inout SimulatedCluster) {
         let grace = cluster.options.settings.policy.tokenGrace.wholeMilliseconds
         let wait = max(expiresAt + grace - cluster.trueWall, 0)
-        cluster.plan(.expectEnd(session), after: .milliseconds(Int(wait) + endMilliseconds))
+        cluster.stage.plan(.expectEnd(session), after: .milliseconds(Int(wait) + endMilliseconds))
     }
 
     /// Checks that a session whose end was due has ended by now.

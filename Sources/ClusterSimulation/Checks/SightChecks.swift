@@ -73,7 +73,7 @@ enum SightChecks {
         for client in cluster.clients.indices where cluster.clients[client].stream == nil && cluster.clients[client].lastEventID != nil {
             cluster.clients[client].isWanted = false
             cluster.clients[client].tokenExpiresAt = .max
-            cluster.login(client, node: 0, resumes: true)
+            Clients.login(client, node: 0, resumes: true, &cluster)
         }
         cluster.advance(to: cluster.time + .milliseconds(4_000))
     }

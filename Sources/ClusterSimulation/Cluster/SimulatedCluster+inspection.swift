@@ -3,30 +3,6 @@ import PresenceWire
 
 /// The state of the whole cluster that checks and clients read, and the steps about events, kicks and lists.
 extension SimulatedCluster {
-    /// Excuses a user's absence for some time, because the user was asked to go, or was kicked.
-    mutating func excuseAbsence(of user: Int) {
-        truth.presences[user].excusedUntil = time + .milliseconds(8_000)
-        (truth.presences[user].endedByLogout, truth.presences[user].lastEndAt) = (nil, time)
-    }
-
-    /// Whether a gateway accepts a client's token.
-    mutating func isTokenTaken(of client: Int, _ node: Int, _ gateway: Int) -> Bool {
-        let user = clients[client].user
-        return !nodes[node].gateways[gateway].value.isVoid(userID(user), issuedAt: clients[client].tokenIssuedAt)
-    }
-
-    /// Issues another token to the client.
-    mutating func renewToken(of client: Int) {
-        counts[.tokensRefused] += 1
-        note(40, client, 0, "the token of user-\(clients[client].user) device \(clients[client].device) is void")
-        clients[client].tokenIssuedAt = trueWall
-        guard clients[client].stream == nil else { return }
-        clients[client].attempt += 1
-        clients[client].isWanted = !isHealed
-        guard !isHealed else { return }
-        plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(200_000...800_000))
-    }
-
     /// The policy that all nodes follow at the end.
     var policyAtRest: Policy { nodes[hosts[0]].look { $0.owner.policy(of: userIDs[0]) } }
 
@@ -40,10 +16,10 @@ extension SimulatedCluster {
         case .publish(let user, let value, let seconds, let onlineOnly, let synced):
             call(.publishEvent(value: value, ext: "", seconds: seconds, isForOnlineOnly: onlineOnly, isSynced: synced), by: user)
         case .loginReachable(let client, let node):
-            if !clients[client].isWanted { counts[.reachableLogins] += 1 }
-            login(client, node: node, resumes: true, isPushReachable: true)
+            if !clients[client].isWanted { stage.counts[.reachableLogins] += 1 }
+            Clients.login(client, node: node, resumes: true, isPushReachable: true, &self)
         case .kick(let user):
-            excuseAbsence(of: user)
+            truth.excuseAbsence(of: user, at: time)
             call(.kick(reason: "kicked"), by: user)
         case .loseRows(let node, let users, let part): MachineFaultChecks.lose(part, of: users, on: node, self)
         case .chain(let action): ChainChecks.perform(action, &self)
@@ -55,42 +31,12 @@ extension SimulatedCluster {
         }
     }
 
-    /// Records that a call is about to be made.
-    mutating func noteAsked(_ call: Call, by user: Int) {
-        SessionChecks.asked(call, by: user, &self)
-        switch call {
-        case .publishEvent(let value, _, let seconds, let isForOnlineOnly, let isSynced):
-            truth.events[user].ask(
-                ExpectedEvents.Published(
-                    value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
-        case .setAppPolicy(let change): PolicyChecks.notePolicyAsked(change, &self)
-        case .kick: truth.reach.doubt(user, at: time)
-        case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &self)
-        default: break
-        }
-    }
-
-    /// Whether the HTTP API would answer the call with 72001.
-    func isSwitchedOff(_ call: Call, at node: Int) -> Bool {
-        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.owner.policy(of: userIDs[0]).publishesOthers }) else { return false }
-        switch call {
-        case .publishEvent, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: return true
-        default: return false
-        }
-    }
-
     /// The certainty that the device of an open session counts as reachable.
     func certainReach(of client: SimulatedClient) -> Reach.Word {
         if isExcused(by: .disturbed(since: time)) { return .unknown }
         guard client.isPushReachable else { return .no }
         let words = truth.policy.policies.map(\.pushReachableStaysOnline)
         return isExcused(by: .policyChanges) || words.contains(!words[0]) ? .unknown : words[0] ? .yes : .no
-    }
-
-    /// Records that an acknowledged call has just ended all sessions of a user.
-    mutating func noteReachEnded(_ user: Int) {
-        guard !isExcused(by: .disturbed(since: time)) else { return }
-        for client in clients where client.user == user && client.stream == nil { truth.reach.loggedOut(client, isCertain: true, at: time) }
     }
 
     /// The devices that certainly keep the user ONLINE, and those that possibly do.

@@ -22,30 +22,29 @@ public struct SimulatedCluster {
 
     public let options: HistoryOptions
     let plan: Plan
-    var time: Nanoseconds = 0
     let nodes: [SimulatedNode]
     /// The ID of each user.
     let userIDs: [UserID]
-    var links: [SimulatedLink]
-    var clients: [SimulatedClient]
+    var stage: Stage
+    var network: Network
+    var clients: Clients
+    var calls: OpenCalls
     var truth: Truth
-    var random: SplitMix64
     let rings: RingCache
-    private let journal: Journal
+    var time: Nanoseconds { stage.time }
     /// The first broken guarantee.
-    public var violation: Violation? { journal.violation }
+    public var violation: Violation? { stage.journal.violation }
     /// Whether there is a ``violation``, without a copy of it.
-    var isBroken: Bool { journal.isBroken }
+    var isBroken: Bool { stage.journal.isBroken }
     /// A hash of all events, and of every byte that crossed the boundary of a node, in order. Equal runs have equal hashes.
-    public var trace: UInt64 { journal.trace.hash }
+    public var trace: UInt64 { stage.journal.trace.hash }
     /// ``trace`` as 16 hexadecimal digits.
-    public var traceText: String { journal.trace.text }
+    public var traceText: String { stage.journal.trace.text }
     /// The virtual time that has passed.
     public var elapsedMilliseconds: Int { time.milliseconds }
     /// The events, in words or as for ``trace``. Kept only on request.
-    public var log: [String] { journal.log ?? [] }
-    public internal(set) var counts = HistoryCounts()
-    var nextToken: UInt64 = 0
+    public var log: [String] { stage.journal.log ?? [] }
+    public var counts: HistoryCounts { stage.counts }
     /// How far the history has come.
     enum Phase { case active, healed, resting }
 
@@ -64,23 +63,6 @@ public struct SimulatedCluster {
     var manyKilledAt: Nanoseconds = .min / 2
     /// The subscriptions of each user when the history was over and ``probe()`` started.
     var probed: [[Int]]?
-    private var agenda = Agenda()
-    private var order: UInt64 = 0
-
-    /// The log and the trace, separate from the simulated state, so that nonmutating checks can write them.
-    private final class Journal {
-        var violation: Violation? { didSet { isBroken = violation != nil } }
-        private(set) var isBroken = false
-        var trace = Trace()
-        var log: [String]?
-        /// Whether the log has the content of the trace, instead of words.
-        let isOfTrace: Bool
-
-        init(isLogging: Bool, isOfTrace: Bool) {
-            log = isLogging ? [] : nil
-            self.isOfTrace = isOfTrace
-        }
-    }
 
     /// - Parameters:
     ///   - plan: the steps; drawn from the seed if not given.
@@ -94,21 +76,17 @@ public struct SimulatedCluster {
         self.options = options
         self.rings = rings
         self.plan = plan ?? Plan(options)
-        random = SplitMix64(seed: options.seed).split(3)
         let hostsCount = options.hostsCount
         nodes = (0..<hostsCount).map { SimulatedNode(index: $0, options: options) }
-        let seeds = SplitMix64(seed: options.seed).split(4)
-        links = (0..<hostsCount * hostsCount).map { index in
-            SimulatedLink(from: index / hostsCount, to: index % hostsCount, random: seeds.split(UInt64(index)))
-        }
-        clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
-            SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
-        }
+        stage = Stage(
+            random: SplitMix64(seed: options.seed).split(3), Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace))
+        network = Network(hostsCount: hostsCount, SplitMix64(seed: options.seed).split(4))
+        clients = Clients(usersCount: options.usersCount)
+        calls = OpenCalls(nodesCount: hostsCount)
         userIDs = LostRows.userIDs(options)
         hidesUsers = options.kind == .friendsHideAndBlock || self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains { if case .publish = $0.action { true } else { false } }
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
-        journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
         if isExcused(by: .split) { for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() } }
     }
@@ -131,9 +109,9 @@ public struct SimulatedCluster {
         if violation == nil { ProbeChecks.probe(&self) }
         for node in nodes {
             let statistics = node.look { $0.statistics }
-            counts[.relayed] += Int(statistics.relays.forwarded)
-            counts[.relaysFetched] += Int(statistics.relays.fetched)
-            counts[.viewDifferences] += Int(statistics.viewDigestDifferences)
+            stage.counts[.relayed] += Int(statistics.relays.forwarded)
+            stage.counts[.relaysFetched] += Int(statistics.relays.fetched)
+            stage.counts[.viewDifferences] += Int(statistics.viewDigestDifferences)
         }
     }
 
@@ -142,7 +120,7 @@ public struct SimulatedCluster {
     mutating func twice(_ check: (inout SimulatedCluster) -> Void) {
         check(&self)
         guard violation != nil else { return }
-        journal.violation = nil
+        stage.journal.violation = nil
         advance(to: time + .milliseconds(300))
         if violation == nil { check(&self) }
     }
@@ -155,21 +133,19 @@ public struct SimulatedCluster {
     /// Starts the nodes and schedules the steps.
     mutating func begin() {
         for node in hosts {
-            nodes[node].systemOffset = Milliseconds(random.number(in: -30...30))
-            plan(.start(node: node), after: random.microseconds(0...50_000))
+            nodes[node].systemOffset = Milliseconds(stage.random.number(in: -30...30))
+            stage.plan(.start(node: node), after: stage.random.microseconds(0...50_000))
         }
-        for (index, step) in plan.steps.enumerated() { plan(.step(index), after: .milliseconds(Self.calmMilliseconds + step.at)) }
+        for (index, step) in plan.steps.enumerated() { stage.plan(.step(index), after: .milliseconds(Self.calmMilliseconds + step.at)) }
     }
 
     /// Handles all events up to a moment, as long as no guarantee is broken.
     mutating func advance(to end: Nanoseconds) {
-        while !isBroken, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
-            time = max(time, next.at)
-            counts[.events] += 1
-            handle(next.what)
+        while !isBroken, let next = stage.next(until: end) {
+            handle(next)
             checkInvariants()
         }
-        time = max(time, end)
+        stage.advance(to: end)
     }
 
     /// Gives the nodes the time that they need at rest to answer a call.
@@ -188,58 +164,10 @@ public struct SimulatedCluster {
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
 
-    /// Delivers at once, in order, what a fault that has ended held up.
-    mutating func hasten() {
-        var kept = Agenda()
-        while let next = agenda.popFirst() {
-            var at = next.at
-            switch next.what {
-            case .arrive(let link, _, _, _, _):
-                at = min(at, links[link].arrival(at: time))
-            case .acknowledge: at = min(at, time + .milliseconds(1))
-            default: break
-            }
-            kept.insert(SimulationEvent(at: at, order: next.order, what: next.what))
-        }
-        agenda = kept
-    }
+    /// Makes a call of a user at a node; nil for that of one of its sessions, or any other.
+    mutating func call(_ call: Call, by user: Int, at node: Int? = nil) { OpenCalls.make(call, by: user, at: node, &self) }
 
-    mutating func plan(_ what: SimulationEvent.What, after delay: Nanoseconds) { plan(what, at: time + delay) }
-
-    mutating func plan(_ what: SimulationEvent.What, at moment: Nanoseconds) {
-        order += 1
-        agenda.insert(SimulationEvent(at: max(moment, time), order: order, what: what))
-    }
-
-    // MARK: Journal
-
-    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) {
-        guard journal.violation == nil else { return }
-        journal.violation = Violation(guarantee: guarantee, what: what(), at: time.milliseconds)
-    }
-
-    /// Adds an event to the trace, and in words to the log if there is one.
-    func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
-        journal.trace.add(kind, first, second, at: time)
-        guard journal.log != nil else { return }
-        if journal.isOfTrace { logTrace("\(kind) \(first) \(second)") } else { journal.log?.append("\(time.milliseconds) ms  \(words())") }
-    }
-
-    /// Adds bytes that cross the boundary of a node to the trace.
-    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
-        journal.trace.add(boundary.rawValue, first, second, at: time)
-        journal.trace.add(bytes)
-        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
-    }
-
-    /// Adds the output of the cluster's codec that crosses the boundary of a node to the trace.
-    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
-        journal.trace.add(boundary.rawValue, first, second, at: time)
-        let bytes = journal.trace.add(write)
-        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
-    }
-
-    private func logTrace(_ what: String) { journal.log?.append("\(time) ns  \(journal.trace.text)  \(what)") }
+    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) { stage.violate(guarantee, what()) }
 
     // MARK: Names
 
@@ -247,8 +175,6 @@ public struct SimulatedCluster {
 
     /// The number of a user of the simulation: see ``LostRows/userIDs(_:)``.
     func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count).prefix { $0 != "." }) }
-
-    func link(_ from: Int, _ to: Int) -> Int { from * nodes.count + to }
 
     /// The machines of the members.
     var hosts: [Int] { nodes.indices.filter { nodes[$0].isInUse } }

@@ -40,6 +40,22 @@ struct SimulatedLink {
     static let silenceMax: Nanoseconds = .milliseconds(10_000)
     static let connectTimeout: Nanoseconds = .milliseconds(1_000)
 
+    /// Begins an attempt to connect. Returns false if the link is not idle, or leads to its own node.
+    mutating func begin(at now: Nanoseconds) -> Bool {
+        guard state == .idle, from != to else { return false }
+        state = .connecting
+        attempt += 1
+        tried = expected
+        lastSignOfLifeAt = now
+        return true
+    }
+
+    /// Drops a link whose own process is gone.
+    mutating func drop() {
+        attempt += 1
+        (state, isPeer, failuresCount) = (.idle, false, 0)
+    }
+
     mutating func expect(_ peer: Peer) { if peer.generation >= expected?.generation ?? 0 { expected = peer } }
 
     /// Goes live: the other process has accepted this one.

@@ -39,8 +39,6 @@ final class SimulatedNode: ClusterProcess {
     var leaving: (deadline: Nanoseconds, downMilliseconds: Int) = (0, 0)
     /// Its part in the contest of two processes for one node ID; nil in other histories.
     var twin: Twins.State?
-    /// The calls that clients wait for, by token.
-    var calls: [UInt64: SimulatedCall] = [:]
 
     static let cluster = "simulated"
 
@@ -69,18 +67,12 @@ final class SimulatedNode: ClusterProcess {
         try start(generation: max(generation + 1, UInt64(now.wall)), at: now, noteWrite: noteWrite)
     }
 
-    /// Ends the process; only its disk remains. Returns the calls that get no answer.
-    func die(keepsGroup: Bool) -> [SimulatedCall] {
+    /// Ends the process; only its disk remains.
+    func die(keepsGroup: Bool) {
         end(keepsGroup: keepsGroup)
         pausedUntil = 0
         deferred = []
-        let lost = openCalls
-        calls = [:]
-        return lost
     }
-
-    /// The open calls, in the order in which they were made.
-    var openCalls: [SimulatedCall] { calls.sorted { $0.key < $1.key }.map(\.value) }
 
     /// The record and the subscriptions that the core holds of a user.
     func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.owner.kept(user) } }
@@ -104,17 +96,4 @@ final class SimulatedNode: ClusterProcess {
     func now(_ time: Nanoseconds) -> Now {
         Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clock.offset)
     }
-}
-
-/// A call under way, and its caller.
-struct SimulatedCall {
-    let user: Int
-    /// The calling device; nil for a part of the app without a stream.
-    let client: Int?
-    let call: Call
-    let at: Nanoseconds
-    /// Whether every node knew all others, and had received their rows, when the call was made.
-    var isOfKnownMembers = false
-    /// The attempt of a call with a key; nil for a call without one.
-    var attempt: RepeatedAttempt?
 }

@@ -78,18 +78,18 @@ public enum Twins {
             }
         for (one, other) in links {
             let end = cluster.time + .milliseconds(start.cutMilliseconds)
-            cluster.links[cluster.link(one, other)].block(until: end)
-            cluster.links[cluster.link(other, one)].block(until: end)
+            cluster.network[cluster.network.link(one, other)].block(until: end)
+            cluster.network[cluster.network.link(other, one)].block(until: end)
         }
         let (delay, cut) = (Nanoseconds.milliseconds(start.delayMilliseconds), Nanoseconds.milliseconds(start.cutMilliseconds))
-        cluster.plan(.twin(.ask(start, since: cluster.time + delay)), after: delay)
+        cluster.stage.plan(.twin(.ask(start, since: cluster.time + delay)), after: delay)
         let endedAfter =
             switch start.cut {
             case .none: delay + endMax
             case .member: max(cut, delay) + reconnectMax + endMax
             case .newcomer: max(cut, delay + answerMax) + reconnectMax + inUsePatience + endMax
             }
-        cluster.plan(.twin(.check(start)), after: endedAfter)
+        cluster.stage.plan(.twin(.check(start)), after: endedAfter)
     }
 
     static func handle(_ event: Event, _ cluster: inout SimulatedCluster) {
@@ -102,7 +102,7 @@ public enum Twins {
             cluster.nodes[node].node.leave(at: cluster.nodes[node].now(cluster.time))
             cluster.obey(node)
             cluster.nodes[node].twin?.isSpare = true
-            cluster.kill(node)
+            NodeLife.kill(node, &cluster)
         }
     }
 
@@ -111,20 +111,20 @@ public enum Twins {
         let newcomer = newcomer(cluster)
         guard let member = cluster.options.twinned, !cluster.nodes[newcomer].isUp else { return }
         cluster.nodes[newcomer].twin?.contact = start.contact
-        let (there, back) = (cluster.link(newcomer, start.contact), cluster.link(start.contact, newcomer))
+        let (there, back) = (cluster.network.link(newcomer, start.contact), cluster.network.link(start.contact, newcomer))
         let isAnswered =
-            cluster.nodes[start.contact].isUp && !cluster.links[there].isBlocked(at: cluster.time)
-            && !cluster.links[back].isBlocked(at: cluster.time)
+            cluster.nodes[start.contact].isUp && !cluster.network[there].isBlocked(at: cluster.time)
+            && !cluster.network[back].isBlocked(at: cluster.time)
         guard isAnswered, let refusal = refusal(by: start.contact, cluster) else {
             if start.hasDisk {
                 cluster.nodes[newcomer].disk = cluster.nodes[member].disk
                 cluster.nodes[newcomer].disk.crash(keepsGroup: false)
             }
-            return cluster.plan(.start(node: newcomer), after: isAnswered ? 1_000_000 : answerMax)
+            return cluster.stage.plan(.start(node: newcomer), after: isAnswered ? 1_000_000 : answerMax)
         }
-        if cluster.time - since < inUsePatience { return cluster.plan(.twin(.ask(start, since: since)), after: askInterval) }
+        if cluster.time - since < inUsePatience { return cluster.stage.plan(.twin(.ask(start, since: since)), after: askInterval) }
         cluster.nodes[newcomer].twin?.reason = refusal
-        cluster.note(40, newcomer, start.contact, "a second \(cluster.nodes[newcomer].id) does not start: \(refusal)")
+        cluster.stage.note(40, newcomer, start.contact, "a second \(cluster.nodes[newcomer].id) does not start: \(refusal)")
     }
 
     /// The answer of a node to the question of the second process.
@@ -149,14 +149,11 @@ public enum Twins {
         link.refusal == nil ? .refused(generation: link.tried?.generation ?? 0) : .silent
     }
 
-    /// Records that another node has accepted a process.
-    static func accepted(_ node: Int, _ cluster: inout SimulatedCluster) { cluster.nodes[node].twin?.isSpare = false }
-
     /// The machine of a member, by the newest live link of a node.
     static func host(of id: NodeID, linkedFrom node: Int, _ cluster: SimulatedCluster) -> Int? {
         let first = cluster.nodes.firstIndex { $0.id == id }
         guard let first, cluster.nodes[first].twin != nil else { return first }
-        let link = { (host: Int) in cluster.links[cluster.link(node, host)] }
+        let link = { (host: Int) in cluster.network[cluster.network.link(node, host)] }
         let hosts = cluster.nodes.indices.filter { cluster.nodes[$0].id == id && link($0).state == .live }
         return hosts.max { link($0).expected?.generation ?? 0 < link($1).expected?.generation ?? 0 } ?? first
     }
@@ -166,18 +163,18 @@ public enum Twins {
         guard cluster.options.kind == .twoProcessesShareID else { return }
         let target = cluster.nodeIndex(peer.address)
         for host in cluster.nodes.indices where cluster.nodes[host].id == peer.id && host != target && host != node {
-            cluster.dropOwnLink(cluster.link(node, host))
+            cluster.network[cluster.network.link(node, host)].drop()
         }
     }
 
     /// Whether the sender of a batch may go on. A sender whose successor is a member is refused, and ends.
     static func isTaken(_ isTaken: Bool, _ link: Int, _ cluster: inout SimulatedCluster) -> Bool {
         guard !isTaken, cluster.options.kind == .twoProcessesShareID else { return true }
-        let (from, to) = (cluster.links[link].from, cluster.links[link].to)
+        let (from, to) = (cluster.network[link].from, cluster.network[link].to)
         let process = cluster.nodes[from].look { $0.cluster.own }
         guard let refusal = cluster.nodes[to].look({ $0.cluster.supersession(of: process) }) else { return true }
-        cluster.links[link].refusal = refusal
-        cluster.breakLink(link)
+        cluster.network[link].refusal = refusal
+        cluster.network.breakLink(link, &cluster.stage)
         end(from, refusal, &cluster)
         cluster.obey(from)
         return false
@@ -188,7 +185,7 @@ public enum Twins {
     /// Ends a process that all nodes refuse for good, or for long enough (`NodeState.refused`).
     static func follow(_ node: Int, _ cluster: inout SimulatedCluster) {
         guard let state = cluster.nodes[node].twin, state.reason == nil else { return }
-        let links = cluster.nodes.indices.filter { $0 != node }.map { cluster.links[cluster.link(node, $0)] }
+        let links = cluster.nodes.indices.filter { $0 != node }.map { cluster.network[cluster.network.link(node, $0)] }
         let refusals = links.compactMap(\.refusal)
         if let final = refusals.first(where: \.isFinal) { return end(node, final, &cluster) }
         guard !links.contains(where: { $0.state == .live }), let refusal = refusals.first(where: \.isOfUse) else {
@@ -205,12 +202,12 @@ public enum Twins {
         guard let state = process.twin else { return cluster.violate(.membersAgree, "\(process.id) is to end: \(refusal)") }
         guard state.reason == nil else { return }
         process.twin?.reason = refusal
-        cluster.note(41, node, 0, "\(process.setup.address ?? "") ends: \(refusal)")
+        cluster.stage.note(41, node, 0, "\(process.setup.address ?? "") ends: \(refusal)")
         _ = process.node.drain(at: process.now(cluster.time))
         process.isLeaving = true
         for gateway in process.gateways { gateway.value.hintReconnect(reason: "superseded", spread: .milliseconds(1_000)) }
         // The obedient caller of this step carries out the effects.
-        cluster.plan(.twin(.end(node: node, run: process.run)), after: endTimeout)
+        cluster.stage.plan(.twin(.end(node: node, run: process.run)), after: endTimeout)
     }
 
     // MARK: Checks

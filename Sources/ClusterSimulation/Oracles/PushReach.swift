@@ -33,7 +33,7 @@ struct PushReach {
     }
 
     /// Records a certain change of the policy of devices that push reaches.
-    mutating func policyChanged(to isOn: Bool, of clients: [SimulatedClient], isCertain: Bool, at now: Nanoseconds) {
+    mutating func policyChanged(to isOn: Bool, of clients: Clients, isCertain: Bool, at now: Nanoseconds) {
         for client in clients where client.isPushReachable || !isUnused(by: client.user) {
             let isOpen = client.stream != nil && client.isSynced && client.isPushReachable
             let mayBeMissed = word(of: client) != .no || client.isPushReachable || client.stream != nil

@@ -87,6 +87,12 @@ struct Truth {
 
     mutating func concern(_ user: Int) { isConcerned[user] = true }
 
+    /// Excuses a user's absence for some time, because the user was asked to go, or was kicked.
+    mutating func excuseAbsence(of user: Int, at now: Nanoseconds) {
+        presences[user].excusedUntil = now + .milliseconds(8_000)
+        (presences[user].endedByLogout, presences[user].lastEndAt) = (nil, now)
+    }
+
     mutating func opened(_ user: Int, device: Int, at now: Nanoseconds) {
         concern(user)
         presences[user].openCount += 1
