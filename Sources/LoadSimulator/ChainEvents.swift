@@ -56,7 +56,7 @@ struct ToldSequences {
 
     /// Compares what each session was told with the lists, for the users that `users` selects.
     func differences(
-        _ lists: [UserLists?], population: Population, users: (Int) -> Bool
+        _ lists: [AnsweredLists?], population: Population, users: (Int) -> Bool
     ) -> [RelationshipLedger.Difference] {
         population.members.compactMap { user in
             guard users(user), let sequences = lists[user]?.sequences, held[user] != sequences else { return nil }

@@ -93,7 +93,7 @@ struct RelationshipLedger {
     // MARK: Calls
 
     /// Takes over the lists that the users have before the load.
-    mutating func adopt(_ lists: [UserLists?]) {
+    mutating func adopt(_ lists: [AnsweredLists?]) {
         for (index, pair) in population.pairs.enumerated() {
             pairs[index].facts = facts(of: pair, lists)
             pairs[index].mayHaveBeenFriends = !pairs[index].facts.isDisjoint(with: .friends)
@@ -191,7 +191,7 @@ struct RelationshipLedger {
     // MARK: The end
 
     /// Compares the lists of all users with what is certain. A user without lists could not be read.
-    func differences(_ lists: [UserLists?]) -> [Difference] {
+    func differences(_ lists: [AnsweredLists?]) -> [Difference] {
         var differences = contradictions
         for (index, pair) in population.pairs.enumerated() where lists[pair.first] != nil && lists[pair.second] != nil {
             if let text = difference(of: index, facts(of: pair, lists)) {
@@ -208,7 +208,7 @@ struct RelationshipLedger {
         return differences
     }
 
-    private func ownDifferences(of user: Int, _ lists: UserLists) -> [Difference] {
+    private func ownDifferences(of user: Int, _ lists: AnsweredLists) -> [Difference] {
         var texts: [String] = []
         let (owner, name) = (owners[user], population.name(of: user))
         for stranger in lists.names.subtracting(relativeNames(of: user)).subtracting(owner.strangers).sorted() {
@@ -265,12 +265,12 @@ struct RelationshipLedger {
         Set(population.pairsOfUser[user].map { population.name(of: population.pairs[$0].other(than: user)) })
     }
 
-    private func facts(of pair: Population.Pair, _ lists: [UserLists?]) -> RelationshipFacts {
+    private func facts(of pair: Population.Pair, _ lists: [AnsweredLists?]) -> RelationshipFacts {
         let own = side(lists[pair.first], about: pair.second)
         return own.union(side(lists[pair.second], about: pair.first).flipped)
     }
 
-    private func side(_ lists: UserLists?, about other: Int) -> RelationshipFacts {
+    private func side(_ lists: AnsweredLists?, about other: Int) -> RelationshipFacts {
         guard let lists else { return [] }
         let name = population.name(of: other)
         var facts: RelationshipFacts = []

@@ -293,7 +293,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// The reason why all contact points that answer refuse this node; nil if one accepts it or none answers.
     private static func ask(_ contacts: [HostPort], _ shell: Shell) async throws -> LinkRefusal? {
         try await shell.eventLoop.flatSubmit {
-            nonisolated(unsafe) let trial = Links(shell: shell, isTrial: true)
+            nonisolated(unsafe) let trial = OutgoingLinks(shell: shell, isTrial: true)
             trial.join(contacts)
             return shell.eventLoop.when({ trial.hasTriedAll }, until: .now() + .seconds(3)).map {
                 defer { trial.closeAll() }

@@ -35,7 +35,7 @@ final class Shell: @unchecked Sendable {
     private var isReviewScheduled = false
     private let store: any Store
     private var gateways: [GatewayLoop] = []
-    private(set) var links: Links!
+    private(set) var links: OutgoingLinks!
     /// Whether each gateway runs on this loop.
     private var isHere: [Bool] = []
     private var isObeying = false
@@ -91,7 +91,7 @@ final class Shell: @unchecked Sendable {
         self.secret = secret
         self.tls = tls
         node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
-        links = Links(shell: self)
+        links = OutgoingLinks(shell: self)
     }
 
     /// Loads the gateways and the durable rows, then starts the timers. Call it once, on the loop.

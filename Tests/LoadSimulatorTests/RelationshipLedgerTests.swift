@@ -9,12 +9,12 @@ import Testing
     /// The two users of the pair under test, and their lists.
     let first: Int
     let second: Int
-    var lists: [UserLists?]
+    var lists: [AnsweredLists?]
 
     init() {
         ledger = RelationshipLedger(population: population)
         (first, second) = (population.pairs[0].first, population.pairs[0].second)
-        lists = (0..<5).map { $0 == 0 ? nil : UserLists() }
+        lists = (0..<5).map { $0 == 0 ? nil : AnsweredLists() }
         ledger.adopt(lists)
     }
 

@@ -83,8 +83,8 @@ import Testing
     func told() {
         let population = Population(scenario: .social, users: 4, watch: 1, seed: 1)
         var told = ToldSequences(users: 4)
-        var lists: [UserLists?] = Array(repeating: nil, count: 4)
-        lists[1] = UserLists()
+        var lists: [AnsweredLists?] = Array(repeating: nil, count: 4)
+        lists[1] = AnsweredLists()
         lists[1]?.sequences = ListSequences(friends: "3", requests: "1")
         #expect(told.receive(.relationshipState, ["friendSeq": "1", "pendencySeq": "1"], by: 1) == true)
         #expect(told.receive(.friendListAdded, ["fromSeq": "1", "seq": "2"], by: 1) == true)

@@ -228,7 +228,7 @@ import Testing
     @Test("An event about one list leaves what was told of the others, whose events may wait longer for their disks")
     mutating func lists() {
         func version(_ milliseconds: Milliseconds) -> Version { Version(milliseconds: milliseconds, counter: 0, node: 1) }
-        var relationships = Relationships()
+        var relationships = ToldRelationships()
         var (first, second) = (RelationshipState(), RelationshipState())
         (first.received, first.unreadCount) = (version(1), 1)
         (second.received, second.unreadCount, second.friends) = (version(1), 1, version(2))
@@ -244,7 +244,7 @@ import Testing
     @Test("Events of the owner before, which arrive after those of the next one, take nothing back")
     mutating func earlierOwner() {
         func version(_ milliseconds: Milliseconds) -> Version { Version(milliseconds: milliseconds, counter: 0, node: 1) }
-        var relationships = Relationships()
+        var relationships = ToldRelationships()
         var (old, new) = (RelationshipState(), RelationshipState())
         (old.friends, old.received, old.read, old.unreadCount) = (version(3), version(1), version(1), 2)
         (new.friends, new.received, new.read, new.unreadCount) = (version(2), version(2), version(2), 1)

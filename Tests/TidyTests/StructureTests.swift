@@ -140,6 +140,12 @@ import Testing
         #expect(process.terminationStatus == 0, "\(text)")
     }
 
+    @Test("No two source files have one name") func fileNames() {
+        let names = TidyTests.sources.filter { $0.path.hasPrefix("Sources") }.map { $0.path.split(separator: "/").last ?? "" }
+        let doubled = Dictionary(grouping: names, by: \.self).filter { $0.value.count > 1 }
+        #expect(doubled.map(\.key).sorted() == [])
+    }
+
     // MARK: Comments
 
     /// The comments of a source that break a rule.

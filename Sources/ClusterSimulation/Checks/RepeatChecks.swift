@@ -13,8 +13,8 @@ enum RepeatChecks {
             let calmSince = cluster.time - .milliseconds(calmMilliseconds)
             let isCalm = cluster.hosts.map { cluster.nodes[$0] }.allSatisfy { $0.isUp && !$0.isLeaving && $0.startedAt < calmSince }
             guard isCalm, let owner = cluster.owner(of: user) else { return }
-            if isDrain { return NodeLife.drain(owner, downMilliseconds: downMilliseconds, &cluster) }
-            NodeLife.kill(owner, &cluster)
+            if isDrain { return ProcessLife.drain(owner, downMilliseconds: downMilliseconds, &cluster) }
+            ProcessLife.kill(owner, &cluster)
             cluster.stage.plan(.start(node: owner), after: .milliseconds(downMilliseconds))
         }
     }

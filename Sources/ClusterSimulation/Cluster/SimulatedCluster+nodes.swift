@@ -7,7 +7,7 @@ extension SimulatedCluster {
         if let node = node(of: what), isDeferred(what, by: node) { return }
         switch what {
         case .step(let index): perform(plan.steps[index].action)
-        case .tick(let node, let run): NodeLife.tick(node, run, &self)
+        case .tick(let node, let run): ProcessLife.tick(node, run, &self)
         case .connect(let link, let attempt): if let node = network.connect(link, attempt, nodes, &stage) { obey(node) }
         case .linked(let link, let attempt, let hello): if let node = network.linked(link, attempt, hello, nodes, &stage) { obey(node) }
         case .retry(let link, let attempt):
@@ -30,10 +30,10 @@ extension SimulatedCluster {
             guard isRunning(node, run) else { return }
             nodes[node].node.ringComputed(rings.ring(of: members), at: nodes[node].now(time))
             obey(node)
-        case .start(let node): NodeLife.start(node, &self)
-        case .leave(let node, let run): NodeLife.leave(node, run, &self)
-        case .end(let node, let run): NodeLife.end(node, run, &self)
-        case .resume(let node): NodeLife.resume(node, &self)
+        case .start(let node): ProcessLife.start(node, &self)
+        case .leave(let node, let run): ProcessLife.leave(node, run, &self)
+        case .end(let node, let run): ProcessLife.end(node, run, &self)
+        case .resume(let node): ProcessLife.resume(node, &self)
         case .emptyDisk(let node):
             nodes[node].disk.isFull = false
             nodes[node].disk.isSlow = false
@@ -86,7 +86,7 @@ extension SimulatedCluster {
         // A process that has started meanwhile was not asked.
         if loss.wasLive || network[index].tried != network[index].expected { return network.attempt(index, &stage) }
         network[index].failuresCount += 1
-        NodeLife.recordFirstNode(of: from, &self)
+        ProcessLife.recordFirstNode(of: from, &self)
         network.retryLater(index, &stage)
     }
 
@@ -193,7 +193,7 @@ extension SimulatedCluster {
         case .answer(_, let token, let answer): OpenCalls.answered(node, token, answer, &self)
         case .persist(let rows, _, let isUrgent):
             for row in rows { stage.note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
-            NodeLife.noteOffline(rows, by: node, in: turn, &self)
+            ProcessLife.noteOffline(rows, by: node, in: turn, &self)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
             if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.kind == .awayUsersAreRemoved { RemovalChecks.checkRemoval(in: rows, by: node, self) }

@@ -32,10 +32,10 @@ extension SimulatedCluster {
                 blocked: options.kind == .friendsHideAndBlock ? nil : blocked.map(userID))
             call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
-            if NodeLife.isFullAndAlone(node, self) { return }
-            NodeLife.kill(node, &self)
+            if ProcessLife.isFullAndAlone(node, self) { return }
+            ProcessLife.kill(node, &self)
             stage.plan(.start(node: node), after: .milliseconds(downMilliseconds))
-        case .drain(let node, let downMilliseconds): NodeLife.drain(node, downMilliseconds: downMilliseconds, &self)
+        case .drain(let node, let downMilliseconds): ProcessLife.drain(node, downMilliseconds: downMilliseconds, &self)
         case .reset(let from, let to): if from != to { network.breakLink(network.link(from, to), &stage) }
         case .delay(let from, let to, let milliseconds, let duration):
             let link = network.link(from, to)
@@ -44,7 +44,7 @@ extension SimulatedCluster {
         case .isolate(let node, let duration): network.isolate(node, until: time + .milliseconds(duration))
         case .blind(let from, let to, let duration):
             if from != to { network[network.link(from, to)].block(until: time + .milliseconds(duration)) }
-        case .pause(let node, let milliseconds): NodeLife.pause(node, for: milliseconds, &self)
+        case .pause(let node, let milliseconds): ProcessLife.pause(node, for: milliseconds, &self)
         case .jumpClocks(let nodes, let milliseconds, let duration):
             for node in nodes {
                 self.nodes[node].jump = Milliseconds(milliseconds)

@@ -102,7 +102,7 @@ public enum Twins {
             cluster.nodes[node].node.leave(at: cluster.nodes[node].now(cluster.time))
             cluster.obey(node)
             cluster.nodes[node].twin?.isSpare = true
-            NodeLife.kill(node, &cluster)
+            ProcessLife.kill(node, &cluster)
         }
     }
 
@@ -158,7 +158,7 @@ public enum Twins {
         return hosts.max { link($0).expected?.generation ?? 0 < link($1).expected?.generation ?? 0 } ?? first
     }
 
-    /// Gives up the links of a node to other addresses of a member (`Links.connect`).
+    /// Gives up the links of a node to other addresses of a member (`OutgoingLinks.connect`).
     static func giveUpLinks(of node: Int, to peer: Peer, _ cluster: inout SimulatedCluster) {
         guard cluster.options.kind == .twoProcessesShareID else { return }
         let target = cluster.nodeIndex(peer.address)

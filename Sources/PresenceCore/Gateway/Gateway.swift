@@ -24,7 +24,7 @@ public struct Gateway: ~Copyable {
     private let node: NodeID
     var watches = WatchIndex()
     var sessions = SessionTable()
-    var relationships = Relationships()
+    var relationships = ToldRelationships()
     var tokenEnds = TokenEnds()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?

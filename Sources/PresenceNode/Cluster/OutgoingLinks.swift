@@ -10,7 +10,7 @@ import PresenceCore
 import PresenceWire
 
 /// The links from this node to other nodes: one HTTP/2 connection each, reconnected when it ends. Used only on the loop of the core.
-final class Links {
+final class OutgoingLinks {
     private unowned let shell: Shell
     private lazy var loop = HTTPClientConnection.Loop(eventLoop: shell.eventLoop)
     /// The links by address.

@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// The life of a process: it starts, ticks, stands still, drains, and ends.
-enum NodeLife {
+enum ProcessLife {
     static func resume(_ node: Int, _ cluster: inout SimulatedCluster) {
         guard cluster.nodes[node].isUp, cluster.time >= cluster.nodes[node].pausedUntil else { return }
         for what in MachineFaultChecks.takeDeferred(of: cluster.nodes[node], cluster.options) where cluster.violation == nil {
@@ -171,7 +171,7 @@ enum NodeLife {
         cluster.stage.note(4, node, 0, "\(cluster.nodes[node].id) leaves")
         cluster.nodes[node].node.leave(at: cluster.nodes[node].now(cluster.time))
         cluster.obey(node)
-        // A process ends when its last messages were taken (`Links.whenSent`). Without network faults that is certain.
+        // A process ends when its last messages were taken (`OutgoingLinks.whenSent`). Without network faults that is certain.
         guard cluster.options.kind == .nodesLeaveUntilOne else { return end(node, run, &cluster) }
         cluster.stage.plan(.end(node: node, run: run), after: .milliseconds(20))
     }

@@ -2,7 +2,7 @@ import NIOCore
 import PresenceWire
 
 /// The lists and the profile of one user, as the nodes answer them.
-struct UserLists: Equatable {
+struct AnsweredLists: Equatable {
     var friends: Set<String> = []
     var sent: Set<String> = []
     var received: Set<String> = []
@@ -70,12 +70,12 @@ struct ListReading {
     /// The users that begin later.
     private var delayed: [(user: Int, time: Double)] = []
     private var openCount = 0
-    private var partial: [UserLists]
+    private var partial: [AnsweredLists]
     /// The lists of each user that was read completely.
-    private(set) var lists: [UserLists?]
+    private(set) var lists: [AnsweredLists?]
 
     init(users: Int) {
-        partial = Array(repeating: UserLists(), count: users)
+        partial = Array(repeating: AnsweredLists(), count: users)
         lists = Array(repeating: nil, count: users)
     }
 
@@ -96,7 +96,7 @@ struct ListReading {
         }
         guard openCount < Self.usersMax, let user = waiting.popFirst() else { return nil }
         openCount += 1
-        (partial[user], lists[user]) = (UserLists(), nil)
+        (partial[user], lists[user]) = (AnsweredLists(), nil)
         return (user, .friends(cursor: nil))
     }
 
@@ -117,7 +117,7 @@ struct ListReading {
     }
 }
 
-extension UserLists {
+extension AnsweredLists {
     /// Adds a page. Returns the next call; nil after the last.
     fileprivate mutating func add(
         _ answer: JSONValue, of step: ListReading.Step

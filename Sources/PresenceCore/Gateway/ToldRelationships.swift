@@ -3,7 +3,7 @@ import PresenceWire
 /// The newest versions of the relationship chains of users with sessions on a gateway, as these sessions were told them.
 ///
 /// All sessions of a user that have their list were told the same, or will be once their queue has room.
-struct Relationships {
+struct ToldRelationships {
     private var states: [WatchIndex.UserIndex: RelationshipState] = [:]
 
     /// The state that the user's sessions were told.
