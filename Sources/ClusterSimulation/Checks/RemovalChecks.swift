@@ -14,7 +14,7 @@ enum RemovalChecks {
     static func countForgotten(_ rows: [Row], by node: Int, _ cluster: inout SimulatedCluster) {
         for row in rows where row.kind == .status {
             cluster.stage.counts[.removals] += 1
-            cluster.stage.note(
+            cluster.journal.note(
                 50, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) forgets \(row.user.id), \(row.version.text)")
             guard !row.isBlankStatus else { continue }
             let words = String(decoding: row.value ?? [], as: UTF8.self)
@@ -28,7 +28,7 @@ enum RemovalChecks {
             guard let user = cluster.userIndex(row.user.id), cluster.owner(of: user) == node,
                 let old = cluster.nodes[node].disk.rows[SimulatedDisk.Key(row.user)], !old.isBlankStatus
             else { continue }
-            cluster.stage.note(
+            cluster.journal.note(
                 51, node, Int(row.version.stamp & 0xFFFF), "\(cluster.nodes[node].id) removes \(row.user.id), \(row.version.text)")
             checkRemoval(of: user, by: node, cluster)
         }

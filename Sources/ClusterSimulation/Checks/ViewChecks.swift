@@ -27,7 +27,7 @@ enum ViewChecks {
         // A change that nobody sees moves the version, and no stream sends it. Everything else is the same.
         let hidden = hiddenMembers(of: target, client, cluster)
         if view?.looksLike(record, to: cluster.userID(device.user), cluster.policyAtRest, without: hidden) ?? false { return }
-        let words = "user-\(device.user) device \(device.device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target)"
+        let words = "\(device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target)"
         cluster.violate(.viewsEqualRecords, "\(words), its owner \(cluster.nodes[owner].id) has \(record.words)")
     }
 

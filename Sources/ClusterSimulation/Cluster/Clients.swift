@@ -24,7 +24,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
         user * SimulatedClient.devicesPerUser..<(user + 1) * SimulatedClient.devicesPerUser
     }
 
-    /// Lets a device connect later. What is planned for its earlier attempts is void.
+    /// Has a device connect later. The events that are planned for its earlier attempts are void.
     private mutating func connect(_ client: Int, after delay: Nanoseconds, _ stage: inout Stage) {
         clients[client].attempt += 1
         stage.plan(.connectClient(client: client, attempt: clients[client].attempt), after: delay)
@@ -52,9 +52,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
     }
 
     static func connectClient(_ client: Int, _ attempt: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.clients[client].attempt == attempt, cluster.clients[client].isWanted, cluster.clients[client].stream == nil else {
-            return
-        }
+        guard cluster.clients[client].isComingBack(by: attempt) else { return }
         guard let node = cluster.randomNode() else {
             return cluster.stage.plan(
                 .connectClient(client: client, attempt: attempt), after: cluster.stage.random.microseconds(200_000...600_000))
@@ -85,9 +83,9 @@ struct Clients: RandomAccessCollection, MutableCollection {
         cluster.stage.counts[.logins] += 1
         cluster.truth.opened(user, device: cluster.clients[client].device, at: cluster.time)
         cluster.truth.reach.opened(cluster.clients[client], at: cluster.time)
-        cluster.stage.note(
+        cluster.journal.note(
             30, client, node,
-            "user-\(user) device \(cluster.clients[client].device) opens \(session) on \(cluster.nodes[node].id) from \(resumeFrom ?? 0)")
+            "\(cluster.clients[client]) opens \(session) on \(cluster.nodes[node].id) from \(resumeFrom ?? 0)")
         cluster.obey(node)
         return true
     }
@@ -116,9 +114,8 @@ struct Clients: RandomAccessCollection, MutableCollection {
         guard cluster.clients[client].isWanted, cluster.clients[client].stream != nil else { return }
         cluster.clients[client].isWanted = false
         cluster.clients[client].stalledUntil = .max
-        cluster.stage.plan(
-            .missed(client: client, attempt: cluster.clients[client].attempt), after: cluster.stage.random.microseconds(500_000...3_000_000)
-        )
+        let after = cluster.stage.random.microseconds(500_000...3_000_000)
+        cluster.stage.plan(.missed(client: client, attempt: cluster.clients[client].attempt), after: after)
     }
 
     static func missed(_ client: Int, _ attempt: Int, _ cluster: inout SimulatedCluster) {
@@ -145,9 +142,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
             return cluster.stage.plan(
                 .missed(client: client, attempt: cluster.clients[client].attempt), at: cluster.nodes[stream.node].pausedUntil)
         }
-        cluster.stage.note(
-            31, client, stream.node,
-            "user-\(cluster.clients[client].user) device \(cluster.clients[client].device) ends \(stream.session): \(cause)")
+        cluster.journal.note(31, client, stream.node, "\(cluster.clients[client]) ends \(stream.session): \(cause)")
         if cause == .loggedOut { recordLogout(of: stream, user: cluster.clients[client].user, &cluster) }
         cluster.nodes[stream.node].close(stream.index, of: stream.gateway, cause: cause)
         lostSession(of: client, stream, tolerance: tolerance, &cluster)
@@ -196,9 +191,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
 
     /// Handles a client's notice that its node is gone. Some clients come back late, and some never do. Only those may be shown as gone.
     static func streamEnded(_ client: Int, _ attempt: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.clients[client].attempt == attempt, cluster.clients[client].isWanted, cluster.clients[client].stream == nil else {
-            return
-        }
+        guard cluster.clients[client].isComingBack(by: attempt) else { return }
         // A separate generator, so that other clients behave as before some of them came back late.
         var random = SplitMix64(seed: cluster.options.seed).split(UInt64(client + 100)).split(UInt64(attempt))
         switch cluster.options.isHarder ? random.number(in: 0...5) : 5 {
@@ -222,7 +215,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
             let node = cluster.randomNode(), node != old.node
         else { return }
         let device = cluster.clients[client].device
-        cluster.stage.note(32, client, node, "user-\(cluster.clients[client].user) device \(device) moves to \(cluster.nodes[node].id)")
+        cluster.journal.note(32, client, node, "\(cluster.clients[client]) moves to \(cluster.nodes[node].id)")
         let isRunning = cluster.isRunning(old.node, old.run)
         guard open(client, on: node, &cluster) else { return }
         cluster.truth.closed(cluster.clients[client].user, device: device, tolerance: cluster.graceAfterLoss, at: cluster.time)
@@ -259,18 +252,10 @@ struct Clients: RandomAccessCollection, MutableCollection {
             }
             return
         }
-        let payloads = cluster.clients[client].pipe.pushes
-        cluster.clients[client].pipe.pushes = []
-        cluster.clients[client].pipe.bytesCount = 0
-        cluster.clients[client].pipe.isReading = false
-        for payload in payloads where cluster.violation == nil && cluster.clients[client].stream?.session == stream.session {
-            take(payload, by: client, &cluster)
-        }
-        guard cluster.clients[client].pipe.isBlocked, cluster.isRunning(stream.node, stream.run),
-            cluster.clients[client].stream?.session == stream.session
-        else {
-            return
-        }
+        let payloads = cluster.clients[client].pipe.takeAll()
+        for payload in payloads where !cluster.isBroken && cluster.clients[client].reads(stream) { take(payload, by: client, &cluster) }
+        guard cluster.clients[client].pipe.isBlocked, cluster.isRunning(stream.node, stream.run), cluster.clients[client].reads(stream)
+        else { return }
         cluster.clients[client].pipe.isBlocked = false
         cluster.nodes[stream.node].gateways[stream.gateway].value.unblock(stream.index)
         cluster.obey(stream.node)
@@ -281,9 +266,9 @@ struct Clients: RandomAccessCollection, MutableCollection {
             return cluster.violate(.messagesAreReadable, "not an event: \(String(decoding: payload, as: UTF8.self))")
         }
         cluster.clients[client].lastEventID = event.id
-        cluster.stage.note(
+        cluster.journal.note(
             33, client, payload.count,
-            "user-\(cluster.clients[client].user) device \(cluster.clients[client].device) reads \(String(decoding: payload, as: UTF8.self))"
+            "\(cluster.clients[client]) reads \(String(decoding: payload, as: UTF8.self))"
         )
         switch event.name {
         case "onUserStatusChanged": for status in event.data["userStatusList"]?.elements ?? [] { receive(status, client, &cluster) }
@@ -350,8 +335,7 @@ struct Clients: RandomAccessCollection, MutableCollection {
     /// Issues another token to the client.
     static func renewToken(of client: Int, _ cluster: inout SimulatedCluster) {
         cluster.stage.counts[.tokensRefused] += 1
-        cluster.stage.note(
-            40, client, 0, "the token of user-\(cluster.clients[client].user) device \(cluster.clients[client].device) is void")
+        cluster.journal.note(40, client, 0, "the token of \(cluster.clients[client]) is void")
         cluster.clients[client].tokenIssuedAt = cluster.trueWall
         guard cluster.clients[client].stream == nil else { return }
         cluster.clients[client].isWanted = !cluster.isHealed

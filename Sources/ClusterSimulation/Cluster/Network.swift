@@ -75,16 +75,15 @@ struct Network {
         let (here, there) = (nodes[from].now(time), nodes[to].now(time))
         let hello = nodes[from].look { $0.greeting(at: here) }
         let answer = nodes[to].look { $0.cluster.hello(at: there) }
-        stage.note(.hello, from, to) { $0.hello(hello) }
-        stage.note(.hello, to, from) { $0.hello(answer) }
-        links[index].refusal =
-            nodes[to].look { $0.refusal(of: hello, at: there) } ?? nodes[from].look { $0.refusal(of: answer, at: here) }
+        stage.journal.note(.hello, from, to) { $0.hello(hello) }
+        stage.journal.note(.hello, to, from) { $0.hello(answer) }
+        links[index].refusal = nodes[to].look { $0.refusal(of: hello, at: there) } ?? nodes[from].look { $0.refusal(of: answer, at: here) }
         if links[index].refusal != nil { return refuse(index, &stage) }
         links[index].lastArrival = time
         links[index].lastAnswer = time
         links[index].connection = hello.connection
         nodes[to].node.greeted(by: hello, at: nodes[to].now(time))
-        stage.note(5, from, to, "\(nodes[from].id) greets \(nodes[to].id)")
+        stage.journal.note(5, from, to, "\(nodes[from].id) greets \(nodes[to].id)")
         stage.plan(.linked(link: index, attempt: attempt, hello: answer), after: links[index].latency(at: time))
         return to
     }
@@ -100,7 +99,7 @@ struct Network {
         guard links[index].attempt == attempt, links[index].state == .connecting, nodes[from].isUp else { return nil }
         links[index].open(to: hello.sender)
         nodes[from].twin?.isSpare = false
-        stage.note(6, from, to, "\(nodes[from].id) is linked to \(nodes[to].id)")
+        stage.journal.note(6, from, to, "\(nodes[from].id) is linked to \(nodes[to].id)")
         nodes[from].node.linked(to: hello, at: nodes[from].now(stage.time))
         return from
     }
@@ -127,15 +126,13 @@ struct Network {
     }
 
     /// Ends a connection or an attempt. Returns nil if it has ended already.
-    mutating func fail(
-        _ index: Int, _ attempt: Int, _ why: Membership.LinkLoss, _ nodes: [SimulatedNode], _ stage: inout Stage
-    ) -> Loss? {
+    mutating func fail(_ index: Int, _ attempt: Int, _ why: Membership.LinkLoss, _ nodes: [SimulatedNode], _ stage: inout Stage) -> Loss? {
         let (from, to) = (links[index].from, links[index].to)
         guard links[index].attempt == attempt, links[index].state != .idle, nodes[from].isUp else { return nil }
         let wasLive = links[index].state == .live
         links[index].state = .idle
         links[index].attempt += 1
-        stage.note(7, from, to, "the link from \(nodes[from].id) to \(nodes[to].id) is \(why)")
+        stage.journal.note(7, from, to, "the link from \(nodes[from].id) to \(nodes[to].id) is \(why)")
         let now = nodes[from].now(stage.time)
         if links[index].isPeer {
             links[index].isPeer = wasLive
@@ -151,15 +148,14 @@ struct Network {
     /// Waits before the next attempt, the longer the more have failed.
     mutating func retryLater(_ index: Int, _ stage: inout Stage) {
         let ceiling = min(100 << min(links[index].failuresCount, 5), 1_000)
-        stage.plan(
-            .retry(link: index, attempt: links[index].attempt), after: .milliseconds(stage.random.number(in: 20...ceiling)))
+        stage.plan(.retry(link: index, attempt: links[index].attempt), after: .milliseconds(stage.random.number(in: 20...ceiling)))
     }
 
     // MARK: Batches
 
     /// Sends a batch over a live link to the present process of the other node.
     mutating func send(_ batch: [UInt8], over index: Int, toRun run: Int, _ stage: inout Stage) {
-        stage.note(.batch, links[index].from, links[index].to, batch)
+        stage.journal.note(.batch, links[index].from, links[index].to, batch)
         if links[index].inFlightCount == 0 {
             links[index].lastSignOfLifeAt = stage.time
             if links[index].watched != links[index].attempt {

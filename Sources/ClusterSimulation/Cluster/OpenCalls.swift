@@ -102,8 +102,8 @@ struct OpenCalls {
             return cluster.violate(
                 .everyCallIsAnswered, "\(cluster.nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
-        cluster.stage.note(22, node, Int(token), "\(cluster.nodes[node].id) answers user-\(call.user) \(call.call): \(answer.words)")
-        cluster.stage.note(.answer, node, Int(token)) { $0.answer(answer) }
+        cluster.journal.note(22, node, Int(token), "\(cluster.nodes[node].id) answers user-\(call.user) \(call.call): \(answer.words)")
+        cluster.journal.note(.answer, node, Int(token)) { $0.answer(answer) }
         let limit = Nanoseconds(cluster.options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
         if !cluster.isExcused(by: .pauses), cluster.time - call.at > limit {
             cluster.violate(.everyCallIsAnswered, "\(call.call) is answered after \((cluster.time - call.at).milliseconds) ms")

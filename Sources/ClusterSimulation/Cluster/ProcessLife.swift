@@ -13,23 +13,24 @@ enum ProcessLife {
     // MARK: Life
 
     static func start(_ node: Int, _ cluster: inout SimulatedCluster) {
-        guard !cluster.nodes[node].isUp else { return }
+        let process = cluster.nodes[node]
+        guard !process.isUp else { return }
         // The contact points refuse a process whose clock is far off, and it ends.
-        if abs(cluster.nodes[node].jump) > VersionClock.usualDriftMax.wholeMilliseconds {
+        if abs(process.jump) > VersionClock.usualDriftMax.wholeMilliseconds {
             return cluster.stage.plan(.start(node: node), after: .milliseconds(200))
         }
         // A sole node with a full disk gets room before it starts. Otherwise it could not remember what it sends.
-        if cluster.nodes.count == 1 { cluster.nodes[node].disk.isFull = false }
+        if cluster.nodes.count == 1 { process.disk.isFull = false }
         do {
-            try cluster.nodes[node].start(at: cluster.nodes[node].nowAtStart(cluster.time)) { row in
-                cluster.stage.note(.firstRow, node, 0) { $0.row(row) }
+            try process.start(at: process.nowAtStart(cluster.time)) { row in
+                cluster.journal.note(.firstRow, node, 0) { $0.row(row) }
             }
         } catch { return cluster.violate(.messagesAreReadable, "\(error)") }
         if cluster.nodes.count(where: \.isUp) < cluster.options.nodesCount { cripple(&cluster) }
-        (cluster.disturbedAt, cluster.nodes[node].startedAt) = (cluster.time, cluster.time)
-        cluster.stage.note(1, node, 0, "\(cluster.nodes[node].id) starts")
+        (cluster.disturbedAt, process.startedAt) = (cluster.time, cluster.time)
+        cluster.journal.note(1, node, 0, "\(process.id) starts")
         for other in Twins.contacts(of: node, cluster) { cluster.network.attempt(cluster.network.link(node, other), &cluster.stage) }
-        cluster.stage.plan(.tick(node: node, run: cluster.nodes[node].run), after: SimulatedCluster.tickInterval)
+        cluster.stage.plan(.tick(node: node, run: process.run), after: SimulatedCluster.tickInterval)
         recordFirstNode(of: node, &cluster)
         cluster.obey(node)
     }
@@ -44,20 +45,21 @@ enum ProcessLife {
     }
 
     static func tick(_ node: Int, _ run: Int, _ cluster: inout SimulatedCluster) {
+        let process = cluster.nodes[node]
         guard cluster.isRunning(node, run) else { return }
-        let systemAhead = cluster.nodes[node].followSystemClock()
-        let now = cluster.nodes[node].now(cluster.time)
-        cluster.nodes[node].ticksCount += 1
-        let wasDraining = cluster.nodes[node].node.cluster.isDraining
-        cluster.nodes[node].node.tick(at: now, systemAhead: systemAhead)
+        let systemAhead = process.followSystemClock()
+        let now = process.now(cluster.time)
+        process.ticksCount += 1
+        let wasDraining = process.node.cluster.isDraining
+        process.node.tick(at: now, systemAhead: systemAhead)
         // The slots move.
-        if cluster.nodes[node].node.cluster.isDraining != wasDraining { cluster.disturbedAt = cluster.time }
-        if cluster.nodes[node].ticksCount % 5 == 0 { cluster.nodes[node].node.beat(at: now) }
-        for gateway in cluster.nodes[node].gateways.indices { cluster.nodes[node].gateways[gateway].value.tick(at: now) }
-        if cluster.nodes[node].ring != cluster.nodes[node].node.cluster.ringID {
-            cluster.nodes[node].ring = cluster.nodes[node].node.cluster.ringID
-            let (before, owners) = (cluster.nodes[node].owners, cluster.nodes[node].look { $0.cluster.ownerIDs(of: cluster.userIDs) })
-            cluster.nodes[node].owners = owners
+        if process.node.cluster.isDraining != wasDraining { cluster.disturbedAt = cluster.time }
+        if process.ticksCount % 5 == 0 { process.node.beat(at: now) }
+        for gateway in process.gateways.indices { process.gateways[gateway].value.tick(at: now) }
+        if process.ring != process.node.cluster.ringID {
+            process.ring = process.node.cluster.ringID
+            let (before, owners) = (process.owners, process.look { $0.cluster.ownerIDs(of: cluster.userIDs) })
+            process.owners = owners
             ownersChanged(of: owners.indices.filter { before.isEmpty || before[$0] != owners[$0] }, &cluster)
         }
         Twins.follow(node, &cluster)
@@ -67,7 +69,8 @@ enum ProcessLife {
 
     /// Kills a node by SIGKILL: only the disk remains, and its host resets all connections.
     static func kill(_ node: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.nodes[node].isUp else { return }
+        let process = cluster.nodes[node]
+        guard process.isUp else { return }
         cluster.stage.counts[.kills] += 1
         cluster.disturbedAt = cluster.time
         cluster.truth.killsAt.append(cluster.time)
@@ -75,12 +78,11 @@ enum ProcessLife {
             cluster.manyKilledAt = cluster.time
             cripple(&cluster)
         }
-        cluster.stage.note(2, node, 0, "\(cluster.nodes[node].id) is killed")
+        cluster.journal.note(2, node, 0, "\(process.id) is killed")
         // Work that was left when it resumes does not count if it dies then.
-        let worked = cluster.nodes[node].worked(at: cluster.time)
-        cluster.nodes[node].deaths[cluster.nodes[node].run] =
-            cluster.nodes[node].disk.isFull ? min(worked, cluster.nodes[node].filledAt) : worked
-        cluster.nodes[node].die(keepsGroup: cluster.stage.random.isOnce(in: 2))
+        let worked = process.worked(at: cluster.time)
+        process.deaths[process.run] = process.disk.isFull ? min(worked, process.filledAt) : worked
+        process.die(keepsGroup: cluster.stage.random.isOnce(in: 2))
         for call in cluster.calls.takeAll(of: node) { cluster.truth.unanswered(call) }
         cluster.truth.ledger.processEnded(node)
         for client in cluster.clients.indices where cluster.clients[client].stream?.node == node {
@@ -95,7 +97,7 @@ enum ProcessLife {
                 .streamEnded(client: client, attempt: cluster.clients[client].attempt),
                 after: cluster.stage.random.microseconds(100...5_000))
         }
-        let (owners, id) = (cluster.nodes[node].owners, cluster.nodes[node].id)
+        let (owners, id) = (process.owners, process.id)
         ownersChanged(of: owners.indices.filter { owners[$0] == id }, &cluster)
         cluster.network.processEnded(node, &cluster.stage)
     }
@@ -145,31 +147,31 @@ enum ProcessLife {
     }
 
     static func drain(_ node: Int, downMilliseconds: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.nodes[node].isUp, !cluster.nodes[node].isLeaving else { return }
+        let process = cluster.nodes[node]
+        guard process.isUp, !process.isLeaving else { return }
         cluster.stage.counts[.drains] += 1
-        let now = cluster.nodes[node].now(cluster.time)
-        let hasOthers = cluster.nodes[node].node.drain(at: now)
-        cluster.stage.note(3, node, 0, "\(cluster.nodes[node].id) drains")
-        cluster.nodes[node].isLeaving = true
+        let now = process.now(cluster.time)
+        let hasOthers = process.node.drain(at: now)
+        cluster.journal.note(3, node, 0, "\(process.id) drains")
+        process.isLeaving = true
         if hasOthers {
-            for gateway in cluster.nodes[node].gateways.indices {
-                cluster.nodes[node].gateways[gateway].value.hintReconnect(reason: "draining", spread: .milliseconds(600))
+            for gateway in process.gateways.indices {
+                process.gateways[gateway].value.hintReconnect(reason: "draining", spread: .milliseconds(600))
             }
         }
         cluster.obey(node)
-        cluster.nodes[node].leaving = (cluster.time + .milliseconds(6_000), downMilliseconds)
-        cluster.stage.plan(.leave(node: node, run: cluster.nodes[node].run), after: .milliseconds(1_500))
+        process.leaving = (cluster.time + .milliseconds(6_000), downMilliseconds)
+        cluster.stage.plan(.leave(node: node, run: process.run), after: .milliseconds(1_500))
     }
 
     static func leave(_ node: Int, _ run: Int, _ cluster: inout SimulatedCluster) {
+        let process = cluster.nodes[node]
         guard cluster.isRunning(node, run) else { return }
-        if isFullAndAlone(node, cluster)
-            || (!cluster.nodes[node].look({ $0.cluster.isHandedOver }) && cluster.time < cluster.nodes[node].leaving.deadline)
-        {
+        if isFullAndAlone(node, cluster) || (!process.look({ $0.cluster.isHandedOver }) && cluster.time < process.leaving.deadline) {
             return cluster.stage.plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
-        cluster.stage.note(4, node, 0, "\(cluster.nodes[node].id) leaves")
-        cluster.nodes[node].node.leave(at: cluster.nodes[node].now(cluster.time))
+        cluster.journal.note(4, node, 0, "\(process.id) leaves")
+        process.node.leave(at: process.now(cluster.time))
         cluster.obey(node)
         // A process ends when its last messages were taken (`OutgoingLinks.whenSent`). Without network faults that is certain.
         guard cluster.options.kind == .nodesLeaveUntilOne else { return end(node, run, &cluster) }
@@ -188,11 +190,12 @@ enum ProcessLife {
     }
 
     static func pause(_ node: Int, for milliseconds: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.nodes[node].isUp else { return }
-        let until = max(cluster.nodes[node].pausedUntil, cluster.time + .milliseconds(milliseconds))
-        cluster.nodes[node].stoodStill += until - max(cluster.nodes[node].pausedUntil, cluster.time)
-        cluster.nodes[node].pausedUntil = until
-        cluster.stage.plan(.resume(node: node), at: cluster.nodes[node].pausedUntil)
+        let process = cluster.nodes[node]
+        guard process.isUp else { return }
+        let until = max(process.pausedUntil, cluster.time + .milliseconds(milliseconds))
+        process.stoodStill += until - max(process.pausedUntil, cluster.time)
+        process.pausedUntil = until
+        cluster.stage.plan(.resume(node: node), at: process.pausedUntil)
     }
 }
 

@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// One device of a user: the statuses that it has received, and its behavior when its stream ends.
-struct SimulatedClient {
+struct SimulatedClient: CustomStringConvertible {
     static let devicesPerUser = 2
     static let platforms = ["ios", "web"]
     /// Events that a client reads and that change nothing here.
@@ -25,6 +25,7 @@ struct SimulatedClient {
 
     let user: Int
     let device: Int
+    var description: String { "user-\(user) device \(device)" }
     var isWanted = false
     /// Whether its logins report that vendor push reaches the device.
     var isPushReachable = false
@@ -66,6 +67,11 @@ struct SimulatedClient {
         var isReading = false
         /// Whether the stream is full, so that its gateway pushes nothing.
         var isBlocked = false
+
+        mutating func takeAll() -> [[UInt8]] {
+            defer { (pushes, bytesCount, isReading) = ([], 0, false) }
+            return pushes
+        }
     }
 
     /// The process that sent something to a client.
@@ -97,6 +103,12 @@ struct SimulatedClient {
         self.user = user
         self.device = device
     }
+
+    /// Whether an attempt to open a stream is still wanted.
+    func isComingBack(by attempt: Int) -> Bool { self.attempt == attempt && isWanted && stream == nil }
+
+    /// Whether it still reads a stream.
+    func reads(_ stream: Stream) -> Bool { self.stream?.session == stream.session }
 
     /// Begins to read a stream.
     ///

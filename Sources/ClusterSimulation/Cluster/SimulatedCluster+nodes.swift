@@ -104,7 +104,7 @@ extension SimulatedCluster {
                 try nodes[to].node.receive(batch: bytes, from: nodes[from].id, on: connection, at: nodes[to].now(time))
             }
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
-        stage.note(
+        journal.note(
             8, index, batch.count,
             "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))"
         )
@@ -176,7 +176,7 @@ extension SimulatedCluster {
             else { continue }
             VisibilityChecks.checkVisibility(of: output.payloads[Int(push.payload)], for: client, &self)
             PolicyChecks.checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node, self)
-            stage.note(.event, node, client, output.payloads[Int(push.payload)])
+            journal.note(.event, node, client, output.payloads[Int(push.payload)])
             Clients.push(output.payloads[Int(push.payload)], to: client, &self)
         }
         for session in output.ended + output.cutOff {
@@ -192,16 +192,16 @@ extension SimulatedCluster {
         case .send, .deliver: preconditionFailure("messages to gateways stay in the process, and no app has a webhook")
         case .answer(_, let token, let answer): OpenCalls.answered(node, token, answer, &self)
         case .persist(let rows, _, let isUrgent):
-            for row in rows { stage.note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
+            for row in rows { journal.note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
             ProcessLife.noteOffline(rows, by: node, in: turn, &self)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
             if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.kind == .awayUsersAreRemoved { RemovalChecks.checkRemoval(in: rows, by: node, self) }
         case .deleteSlots(let slots):
-            stage.note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
-            stage.note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
+            journal.note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
+            journal.note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
         case .deleteRows(let rows):
-            for row in rows { stage.note(.deletedRow, node, 0) { $0.row(row) } }
+            for row in rows { journal.note(.deletedRow, node, 0) { $0.row(row) } }
             RemovalChecks.countForgotten(rows, by: node, &self)
         case .connect(let peer):
             Twins.giveUpLinks(of: node, to: peer, &self)
@@ -216,7 +216,7 @@ extension SimulatedCluster {
         case .superseded(let card): Twins.end(node, .superseded(by: card), &self)
         case .membership(let id, let isAlive):
             if isAlive { for member in nodes where member.id == id { (nodes[node].metAt, member.metAt) = (time, time) } }
-            stage.note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
+            journal.note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
         }
     }
 }

@@ -10,7 +10,7 @@ extension SimulatedCluster {
     var graceAfterLoss: Nanoseconds { max(options.settings.offlineGrace.wholeNanoseconds - .milliseconds(300), 0) }
 
     mutating func perform(_ action: Step.Action) {
-        stage.note(20, 0, 0, "step: \(action)")
+        journal.note(20, 0, 0, "step: \(action)")
         switch action {
         case .login(let client, let node, let resumes): Clients.login(client, node: node, resumes: resumes, &self)
         case .logout(let client): Clients.logout(client, &self)
@@ -71,7 +71,7 @@ extension SimulatedCluster {
     mutating func heal() {
         phase = .healed
         disturbedAt = time
-        stage.note(21, 0, 0, "healed")
+        journal.note(21, 0, 0, "healed")
         network.heal(at: time)
         stage.hasten(&network)
         for node in nodes.indices {

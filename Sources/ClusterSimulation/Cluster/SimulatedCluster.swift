@@ -31,19 +31,20 @@ public struct SimulatedCluster {
     var calls: OpenCalls
     var truth: Truth
     let rings: RingCache
+    var journal: Journal { stage.journal }
     var time: Nanoseconds { stage.time }
     /// The first broken guarantee.
-    public var violation: Violation? { stage.journal.violation }
+    public var violation: Violation? { journal.violation }
     /// Whether there is a ``violation``, without a copy of it.
-    var isBroken: Bool { stage.journal.isBroken }
+    var isBroken: Bool { journal.isBroken }
     /// A hash of all events, and of every byte that crossed the boundary of a node, in order. Equal runs have equal hashes.
-    public var trace: UInt64 { stage.journal.trace.hash }
+    public var trace: UInt64 { journal.trace.hash }
     /// ``trace`` as 16 hexadecimal digits.
-    public var traceText: String { stage.journal.trace.text }
+    public var traceText: String { journal.trace.text }
     /// The virtual time that has passed.
     public var elapsedMilliseconds: Int { time.milliseconds }
     /// The events, in words or as for ``trace``. Kept only on request.
-    public var log: [String] { stage.journal.log ?? [] }
+    public var log: [String] { journal.log ?? [] }
     public var counts: HistoryCounts { stage.counts }
     /// How far the history has come.
     enum Phase { case active, healed, resting }
@@ -120,7 +121,7 @@ public struct SimulatedCluster {
     mutating func twice(_ check: (inout SimulatedCluster) -> Void) {
         check(&self)
         guard violation != nil else { return }
-        stage.journal.violation = nil
+        journal.violation = nil
         advance(to: time + .milliseconds(300))
         if violation == nil { check(&self) }
     }
@@ -167,7 +168,7 @@ public struct SimulatedCluster {
     /// Makes a call of a user at a node; nil for that of one of its sessions, or any other.
     mutating func call(_ call: Call, by user: Int, at node: Int? = nil) { OpenCalls.make(call, by: user, at: node, &self) }
 
-    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) { stage.violate(guarantee, what()) }
+    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) { journal.violate(guarantee, what()) }
 
     // MARK: Names
 

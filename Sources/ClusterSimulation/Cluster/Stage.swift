@@ -3,7 +3,7 @@ import PresenceWire
 
 /// The time, the events to come, the random numbers and the journal of one history.
 struct Stage {
-    private(set) var time: Nanoseconds = 0
+    private(set) var time: Nanoseconds = 0 { didSet { journal.time = time } }
     var random: SplitMix64
     var counts = HistoryCounts()
     /// Separate from the simulated state, so that nonmutating checks can write it.
@@ -47,30 +47,11 @@ struct Stage {
         }
         agenda = kept
     }
-
-    /// Adds an event to the trace, and in words to the log if there is one.
-    func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
-        journal.note(kind, first, second, at: time, words)
-    }
-
-    /// Adds the output of the cluster's codec that crosses the boundary of a node to the trace.
-    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
-        journal.note(boundary, first, second, at: time) { $0.add(write) }
-    }
-
-    /// Adds bytes that cross the boundary of a node to the trace.
-    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
-        journal.note(boundary, first, second, at: time) { trace in
-            trace.add(bytes)
-            return bytes
-        }
-    }
-
-    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) { journal.violate(guarantee, what, at: time) }
 }
 
 /// The log and the trace of a history, and the first broken guarantee.
 final class Journal {
+    fileprivate(set) var time: Nanoseconds = 0
     var violation: Violation? { didSet { isBroken = violation != nil } }
     private(set) var isBroken = false
     private(set) var trace = Trace()
@@ -83,23 +64,31 @@ final class Journal {
         self.isOfTrace = isOfTrace
     }
 
-    func violate(_ guarantee: Violation.Guarantee, _ what: () -> String, at time: Nanoseconds) {
+    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) {
         guard violation == nil else { return }
         violation = Violation(guarantee: guarantee, what: what(), at: time.milliseconds)
     }
 
-    func note(_ kind: UInt64, _ first: Int, _ second: Int, at time: Nanoseconds, _ words: () -> String) {
+    /// Adds an event to the trace, and in words to the log if there is one.
+    func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
         trace.add(kind, first, second, at: time)
         guard log != nil else { return }
-        if isOfTrace { logTrace("\(kind) \(first) \(second)", at: time) } else { log?.append("\(time.milliseconds) ms  \(words())") }
+        if isOfTrace { logTrace("\(kind) \(first) \(second)") } else { log?.append("\(time.milliseconds) ms  \(words())") }
     }
 
-    /// - Parameter add: adds the content to the trace, and returns its bytes.
-    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, at time: Nanoseconds, _ add: (inout Trace) -> [UInt8]) {
+    /// Adds bytes that cross the boundary of a node to the trace.
+    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
         trace.add(boundary.rawValue, first, second, at: time)
-        let bytes = add(&trace)
-        if isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))", at: time) }
+        trace.add(bytes)
+        if isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
     }
 
-    private func logTrace(_ what: String, at time: Nanoseconds) { log?.append("\(time) ns  \(trace.text)  \(what)") }
+    /// Adds the output of the cluster's codec that crosses the boundary of a node to the trace.
+    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
+        trace.add(boundary.rawValue, first, second, at: time)
+        let bytes = trace.add(write)
+        if isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
+    }
+
+    private func logTrace(_ what: String) { log?.append("\(time) ns  \(trace.text)  \(what)") }
 }

@@ -124,7 +124,7 @@ public enum Twins {
         }
         if cluster.time - since < inUsePatience { return cluster.stage.plan(.twin(.ask(start, since: since)), after: askInterval) }
         cluster.nodes[newcomer].twin?.reason = refusal
-        cluster.stage.note(40, newcomer, start.contact, "a second \(cluster.nodes[newcomer].id) does not start: \(refusal)")
+        cluster.journal.note(40, newcomer, start.contact, "a second \(cluster.nodes[newcomer].id) does not start: \(refusal)")
     }
 
     /// The answer of a node to the question of the second process.
@@ -202,7 +202,7 @@ public enum Twins {
         guard let state = process.twin else { return cluster.violate(.membersAgree, "\(process.id) is to end: \(refusal)") }
         guard state.reason == nil else { return }
         process.twin?.reason = refusal
-        cluster.stage.note(41, node, 0, "\(process.setup.address ?? "") ends: \(refusal)")
+        cluster.journal.note(41, node, 0, "\(process.setup.address ?? "") ends: \(refusal)")
         _ = process.node.drain(at: process.now(cluster.time))
         process.isLeaving = true
         for gateway in process.gateways { gateway.value.hintReconnect(reason: "superseded", spread: .milliseconds(1_000)) }
