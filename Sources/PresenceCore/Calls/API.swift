@@ -64,7 +64,7 @@ package enum API {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(answer, to: caller, errors, policy, into: &json)
+        default: try operation.type.write(any: answer, to: caller, errors, policy, into: &json)
         }
     }
 
@@ -77,13 +77,16 @@ package enum API {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(answer, to: parsed, owner, into: &json)
+        default: try operation.type.write(any: answer, to: parsed, owner, into: &json)
         }
     }
 }
 
 /// The parts of an operation that the HTTP API needs. A file in `Calls/Operations` has those of an operation of clients.
 package protocol ClientOperation {
+    /// The answer to a call that is not refused.
+    associatedtype Answer: OperationAnswer
+
     /// The operation in the OpenAPI document.
     static var description: OpenAPI.Operation { get }
 
@@ -94,15 +97,18 @@ package protocol ClientOperation {
     static func scope(of call: Call, by subject: UserID) -> API.Scope
 
     /// Writes the body of an answer that is not a refusal.
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
 
     /// Counts the users of an answered call whom the policy of the app refused.
-    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
+    static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
 }
 
 /// The parts of an operation of operators that the HTTP API needs.
 package protocol OperatorOperation {
+    /// The answer to a call that is not refused.
+    associatedtype Answer: OperationAnswer
+
     /// The operation in the OpenAPI document.
     static var description: OpenAPI.Operation { get }
 
@@ -114,15 +120,40 @@ package protocol OperatorOperation {
     static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed
 
     /// Writes the body of an answer that is not a refusal.
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem)
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem)
 }
 
 extension ClientOperation {
     package static func scope(of call: Call, by subject: UserID) -> API.Scope { .always }
 
     package static func countRejections(
-        in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
+        in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
     ) {}
+
+    /// Writes an answer of any kind. Throws 50001 if it is not an answer to this operation.
+    fileprivate static func write(
+        any answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter
+    ) throws(Problem) {
+        guard let answer = Answer(answer) else { throw .wrongAnswer }
+        try write(answer, to: caller, errors, policy, into: &json)
+    }
+
+    /// Counts the users of a call with an answer of any kind whom the policy of the app refused.
+    package static func countRejections(
+        inAny answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
+    ) {
+        if let answer = Answer(answer) { countRejections(in: answer, of: caller, policy, into: &rejections) }
+    }
+}
+
+extension OperatorOperation {
+    /// Writes an answer of any kind. Throws 50001 if it is not an answer to this operation.
+    fileprivate static func write(
+        any answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter
+    ) throws(Problem) {
+        guard let answer = Answer(answer) else { throw .wrongAnswer }
+        try write(answer, to: parsed, owner, into: &json)
+    }
 }
 
 extension Policy {
@@ -153,9 +184,8 @@ extension Policy {
 
 extension JSONWriter {
     /// Writes the member `userStatus` of an operation that changes the caller's own status, as the caller's streams have it.
-    mutating func ownStatus(in answer: CallAnswer, _ policy: Policy) {
-        guard case .userStatus(let record) = answer else { preconditionFailure("a call that changes a status is answered with \(answer)") }
+    mutating func ownStatus(_ answer: OwnStatusAnswer, _ policy: Policy) {
         key("userStatus")
-        userStatus(record, showsPlatforms: policy.exposesPlatforms, isUnknown: policy.selfReport == .unknown, isOwn: true)
+        userStatus(answer.record, showsPlatforms: policy.exposesPlatforms, isUnknown: policy.selfReport == .unknown, isOwn: true)
     }
 }

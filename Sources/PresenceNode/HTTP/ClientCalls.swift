@@ -27,7 +27,7 @@ struct ClientCalls<Connection: AnyObject> {
         mutating func countSuccess(_ answer: CallAnswer, of call: Call, _ policy: Policy) {
             successes[call.operation.rawValue] += 1
             for error in call.errors { rejections.count(error.rule) }
-            call.operation.type.countRejections(in: answer, of: call.caller, policy, into: &rejections)
+            call.operation.type.countRejections(inAny: answer, of: call.caller, policy, into: &rejections)
         }
     }
 

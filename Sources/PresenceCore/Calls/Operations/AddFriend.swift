@@ -32,7 +32,7 @@ enum AddFriend: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         try json.chainOutcome(in: answer)
@@ -64,7 +64,7 @@ enum DoResponse: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         try json.chainOutcome(in: answer)
@@ -98,7 +98,7 @@ enum DeleteFriends: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.chainOutcomes(in: answer, errors)
@@ -152,13 +152,7 @@ extension Schema {
 
 extension JSONWriter {
     /// Writes the results of a call about several users.
-    mutating func chainOutcomes(in answer: CallAnswer, _ errors: [UserError]) {
-        switch answer {
-        case .chained(let outcomes): chainOutcomes(outcomes, errors)
-        case .blocked(let outcomes, let remnant): chainOutcomes(outcomes, errors, remnant)
-        default: preconditionFailure("a call about users is answered with \(answer)")
-        }
-    }
+    mutating func chainOutcomes(in answer: ChainAnswer, _ errors: [UserError]) { chainOutcomes(answer.outcomes, errors, answer.remnant) }
 
     /// Writes the results of a call about several users.
     mutating func chainOutcomes(_ outcomes: [ChainOutcome], _ errors: [UserError], _ remnant: Remnant = .none) {
@@ -171,10 +165,8 @@ extension JSONWriter {
     }
 
     /// Writes the result of a call about one user. A decision whose result is unknown is an error of the call.
-    fileprivate mutating func chainOutcome(in answer: CallAnswer) throws(Problem) {
-        guard case .chained(let outcomes) = answer, let outcome = outcomes.first else {
-            preconditionFailure("a call about one user is answered with \(answer)")
-        }
+    fileprivate mutating func chainOutcome(in answer: ChainAnswer) throws(Problem) {
+        guard let outcome = answer.outcomes.first else { throw .wrongAnswer }
         if outcome.code == .unavailable { throw Problem(Refusal.unavailable.afterPassingOn) }
         object { $0.members(of: outcome) }
     }

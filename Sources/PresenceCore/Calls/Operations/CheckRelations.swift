@@ -15,10 +15,10 @@ enum CheckFriends: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: RelationsAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.relations(in: answer, errors)
+        json.relations(answer.relations, errors)
     }
 }
 
@@ -39,10 +39,20 @@ enum CheckBlackList: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: RelationsAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.relations(in: answer, errors)
+        json.relations(answer.relations, errors)
+    }
+}
+
+/// Whether each user of a check is in the list.
+struct RelationsAnswer: OperationAnswer {
+    let relations: [UserRelation]
+
+    init?(_ answer: CallAnswer) {
+        guard case .relationsChecked(let relations) = answer else { return nil }
+        self.relations = relations
     }
 }
 
@@ -160,8 +170,7 @@ extension Schema {
 }
 
 extension JSONWriter {
-    fileprivate mutating func relations(in answer: CallAnswer, _ errors: [UserError]) {
-        guard case .relationsChecked(let relations) = answer else { preconditionFailure("a check is answered with \(answer)") }
+    fileprivate mutating func relations(_ relations: [UserRelation], _ errors: [UserError]) {
         object { json in
             json.key("resultList")
             json.array { json in for relation in relations { json.relation(relation) } }

@@ -4,6 +4,16 @@ import PresenceWire
 ///
 /// Each node that has a part of the answer contributes it.
 enum Explain: OperatorOperation {
+    /// The parts that have arrived.
+    struct Answer: OperationAnswer {
+        let parts: [Explanation]
+
+        init?(_ answer: CallAnswer) {
+            guard case .explained(let parts) = answer else { return nil }
+            self.parts = parts
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "explain", summary: "Explains what a viewer sees of a target, with the parts of the answer from each node that has one.",
         request: Schema.object([
@@ -20,11 +30,9 @@ enum Explain: OperatorOperation {
         return API.Parsed(call: .explain(try fields.user("target", besides: caller)), subject: viewer, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .explain(let target) = parsed.call, case .explained(let parts) = answer else {
-            preconditionFailure("explain is answered with \(answer)")
-        }
-        let viewer = parsed.subject
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .explain(let target) = parsed.call else { throw .wrongAnswer }
+        let (viewer, parts) = (parsed.subject, answer.parts)
         let preset = owner.appPolicy(String(viewer.app))?.policy.preset ?? .rollcall
         json.object { json in
             json.member("viewer", viewer.id)

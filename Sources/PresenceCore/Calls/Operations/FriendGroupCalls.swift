@@ -18,10 +18,10 @@ enum CreateFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.groupResults(of: answer.friendCallResult, errors, ifWrongGroup: "the caller has a group of one of these names")
+        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has a group of one of these names")
     }
 }
 
@@ -38,7 +38,7 @@ enum DeleteFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.object { _ in }
@@ -60,12 +60,12 @@ enum RenameFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.object { json in
             json.groupResult(
-                answer.friendCallResult.code, ifWrongGroup: "the caller has no group of the old name, or another one of the new name")
+                answer.code, ifWrongGroup: "the caller has no group of the old name, or another one of the new name")
         }
     }
 }
@@ -96,10 +96,10 @@ enum GetFriendGroups: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.value(answer.friendCallResult.json)
+        json.value(answer.json)
     }
 }
 
@@ -116,10 +116,10 @@ enum AddFriendsToFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.groupResults(of: answer.friendCallResult, errors, ifWrongGroup: "the caller has no group of this name")
+        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has no group of this name")
     }
 }
 
@@ -136,10 +136,10 @@ enum DelFriendsFromFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.groupResults(of: answer.friendCallResult, errors, ifWrongGroup: "the caller has no group of this name")
+        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has no group of this name")
     }
 }
 

@@ -2,6 +2,16 @@ import PresenceWire
 
 /// `getFriendList`: returns the caller's friends, or what has changed since a sequence (P9, P10).
 enum GetFriendList: ClientOperation {
+    /// A page of the list, or its changes, as a JSON object.
+    struct Answer: OperationAnswer {
+        let json: [UInt8]
+
+        init?(_ answer: CallAnswer) {
+            guard case .listed(let json) = answer else { return nil }
+            self.json = json
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "getFriendList", summary: "Returns the caller's friends by pages, or the changes since a sequence.",
         request: Schema.object([
@@ -42,11 +52,10 @@ enum GetFriendList: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .listed(let list) = answer else { preconditionFailure("getFriendList is answered with \(answer)") }
-        json.value(list)
+        json.value(answer.json)
     }
 }
 

@@ -40,10 +40,10 @@ enum GetPendencyList: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.value(answer.friendCallResult.json)
+        json.value(answer.json)
     }
 }
 
@@ -67,10 +67,10 @@ enum DeletePendency: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        let failed = answer.friendCallResult.users.filter { $0.code != .done }
+        let failed = answer.users.filter { $0.code != .done }
         json.object { json in
             json.member(
                 "errorUserList",
@@ -97,10 +97,10 @@ enum PendencyReport: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.value(answer.friendCallResult.json)
+        json.value(answer.json)
     }
 }
 
@@ -113,12 +113,4 @@ extension Schema {
     package static let requestKind = integer(1...2, "1: a received request. 2: a sent request.")
     package static let unreadCount = described(
         ["type": "integer", "minimum": 0], "Received requests after the time of the last pendencyReport.")
-}
-
-extension CallAnswer {
-    /// The result of a call about the caller's own lists.
-    var friendCallResult: FriendCallResult {
-        guard case .friendCalled(let result) = self else { preconditionFailure("a call about the caller's lists is answered with \(self)") }
-        return result
-    }
 }

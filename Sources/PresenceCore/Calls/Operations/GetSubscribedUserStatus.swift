@@ -2,6 +2,18 @@ import PresenceWire
 
 /// `getSubscribedUserStatus`: returns the caller's subscriptions.
 enum GetSubscribedUserStatus: ClientOperation {
+    /// A page of subscriptions, the records of the users in it, and the number of all subscriptions.
+    struct Answer: OperationAnswer {
+        let page: [Subscription]
+        let records: [Record?]
+        let total: Int
+
+        init?(_ answer: CallAnswer) {
+            guard case .subscriptions(let page, let records, let total) = answer else { return nil }
+            (self.page, self.records, self.total) = (page, records, total)
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "getSubscribedUserStatus", summary: "Returns the caller's subscriptions.",
         request: Schema.object([
@@ -37,13 +49,10 @@ enum GetSubscribedUserStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .subscriptions(let page, let records, let total) = answer else {
-            preconditionFailure("getSubscribedUserStatus is answered with \(answer)")
-        }
-        json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total, errors: errors)
+        json.subscriptions(answer.page, answer.records.map { $0?.shown(by: policy) }, total: answer.total, errors: errors)
     }
 }
 
@@ -80,7 +89,7 @@ extension GetSubscribedUserStatus {
     /// Returns a page of the active subscriptions, or those of `only`. Subscriptions to profiles follow those to statuses.
     static func subscriptions(
         of id: UserID, at owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?
-    ) -> Answer {
+    ) -> PresenceWire.Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.subscriptions(of: user)
         let hasProfiles = (type.map(Subscription.isOfProfile) ?? true) && owner.users[user].list(.profileSubscription).liveCount > 0

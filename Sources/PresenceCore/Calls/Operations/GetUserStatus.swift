@@ -30,7 +30,7 @@ enum GetUserStatus: ClientOperation {
         if case .getUserStatus(let users) = call, users.allSatisfy({ $0 == subject }) { .always } else { .others }
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: UserStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         try write(answer, to: caller, errors, policy, into: &json, adding: nil)
@@ -38,12 +38,10 @@ enum GetUserStatus: ClientOperation {
 
     /// Writes the answer. `adding` writes further members of each record.
     static func write(
-        _ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter,
+        _ answer: UserStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter,
         adding: ((UserID, inout JSONWriter) -> Void)?
     ) throws(Problem) {
-        guard case .userStatusList(let records, let users, let asOf) = answer else {
-            preconditionFailure("getUserStatus is answered with \(answer)")
-        }
+        let (records, users) = (answer.records, answer.users)
         let mustBeRegistered = policy.mustBeRegistered
         let isUnknown = { (record: Record?, user: UserID) in
             mustBeRegistered && record?.isOfKnownUser == false && user != caller
@@ -73,13 +71,27 @@ enum GetUserStatus: ClientOperation {
                 }
             }
             json.member("errorUserList", errors)
-            json.member("asOf", asOf)
+            json.member("asOf", answer.asOf)
         }
     }
 
-    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
-        guard case .userStatusList(let records, let users, _) = answer, policy.mustBeRegistered else { return }
-        rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
+    static func countRejections(in answer: UserStatusAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
+        guard policy.mustBeRegistered else { return }
+        rejections.count(.registered, zip(answer.records, answer.users).count { $0?.isOfKnownUser == false && $1 != caller })
+    }
+}
+
+/// Records in the order of the users, nil if the owner was not reachable, and the time up to which they are known to be right.
+struct UserStatusAnswer: OperationAnswer {
+    var records: [Record?]
+    let users: [UserID]
+    let asOf: Milliseconds
+
+    init(records: [Record?], users: [UserID], asOf: Milliseconds) { (self.records, self.users, self.asOf) = (records, users, asOf) }
+
+    init?(_ answer: CallAnswer) {
+        guard case .userStatusList(let records, let users, let asOf) = answer else { return nil }
+        self.init(records: records, users: users, asOf: asOf)
     }
 }
 

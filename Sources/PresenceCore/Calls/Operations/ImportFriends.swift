@@ -58,10 +58,10 @@ enum ImportFriends: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.chainOutcomes(answer.friendCallResult.users, errors)
+        json.chainOutcomes(answer.users, errors)
     }
 }
 
@@ -101,7 +101,7 @@ enum DeleteAllFriends: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.chainOutcomes(in: answer, errors)

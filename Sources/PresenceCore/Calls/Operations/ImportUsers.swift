@@ -4,6 +4,16 @@ import PresenceWire
 ///
 /// The answer comes after all users that are not in `errorUserList` are on disk. A repeated import succeeds.
 enum ImportUsers: OperatorOperation {
+    /// The users whose owners have not confirmed the registration.
+    struct Answer: OperationAnswer {
+        let failed: [UserID]
+
+        init?(_ answer: CallAnswer) {
+            guard case .imported(let failed) = answer else { return nil }
+            self.failed = failed
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "importUsers",
         summary: "Registers users, where users.mustBeRegistered is on. A user who logs in is registered without an import.",
@@ -15,9 +25,8 @@ enum ImportUsers: OperatorOperation {
         return API.Parsed(call: .importUsers(found.users), subject: caller, errors: found.errors)
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .imported(let failed) = answer else { preconditionFailure("importUsers is answered with \(answer)") }
-        let errors = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        let errors = answer.failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
         json.object { json in json.member("errorUserList", parsed.errors + errors) }
     }
 }

@@ -17,8 +17,7 @@ enum Kick: OperatorOperation {
         return API.Parsed(call: .kick(reason: reason), subject: user, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .done = answer else { preconditionFailure("kick is answered with \(answer)") }
+    static func write(_ answer: DoneAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         json.object { _ in }
     }
 }

@@ -64,16 +64,15 @@ enum ModifyFriend: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        let result = answer.friendCallResult
-        guard let outcome = result.users.first else { preconditionFailure("modifyFriend is answered without its user") }
+        guard let outcome = answer.users.first else { throw .wrongAnswer }
         json.object { json in
             json.member("userID", outcome.user.id)
-            json.member("resultCode", Int64(result.code.rawValue))
-            json.member("resultInfo", result.code == .wrongGroup ? "the caller has no group of one of these names" : result.code.text)
-            if result.code == .done { json.member("friend", json: result.json) }
+            json.member("resultCode", Int64(answer.code.rawValue))
+            json.member("resultInfo", answer.code == .wrongGroup ? "the caller has no group of one of these names" : answer.code.text)
+            if answer.code == .done { json.member("friend", json: answer.json) }
         }
     }
 }

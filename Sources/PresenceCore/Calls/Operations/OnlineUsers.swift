@@ -6,6 +6,17 @@ enum OnlineUsers: OperatorOperation {
     static let limitMax: Int64 = 1_000
     private static let limitStandard: Int64 = 100
 
+    /// A page of users, and the number of all.
+    struct Answer: OperationAnswer {
+        let users: [OnlineUser]
+        let total: Int
+
+        init?(_ answer: CallAnswer) {
+            guard case .onlineUsers(let users, let total) = answer else { return nil }
+            (self.users, self.total) = (users, total)
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "onlineUsers", summary: "Returns a page of the app's ONLINE users, in an order that does not change, and their number.",
         request: Schema.object([
@@ -32,17 +43,16 @@ enum OnlineUsers: OperatorOperation {
         return API.Parsed(call: .onlineUsers(query), subject: caller, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .onlineUsers(let users, let total) = answer, case .onlineUsers(let query) = parsed.call else {
-            preconditionFailure("onlineUsers is answered with \(answer)")
-        }
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .onlineUsers(let query) = parsed.call else { throw .wrongAnswer }
+        let users = answer.users
         json.object { json in
             json.key("users")
             json.array { json in
                 for user in users { json.onlineUser(user) }
             }
             if users.count == query.limit, let last = users.last { json.member("cursor", last.user.id) }
-            json.member("total", Int64(total))
+            json.member("total", Int64(answer.total))
         }
     }
 }
@@ -85,7 +95,7 @@ extension OnlineUsers {
     private static let slotsSearched = 256
 
     /// The answer of one node: the first users behind the query's position, and the number of all.
-    static func answer(_ query: OnlineQuery, _ owner: borrowing Owner) -> Answer {
+    static func answer(_ query: OnlineQuery, _ owner: borrowing Owner) -> PresenceWire.Answer {
         let limit = min(query.limit, Int(limitMax))
         var found: [OnlineUser] = []
         var start = Int(query.after?.slot ?? 0)

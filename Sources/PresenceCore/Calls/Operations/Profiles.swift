@@ -12,10 +12,10 @@ enum GetSelfProfile: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.object { $0.member("profile", json: answer.friendCallResult.json) }
+        json.object { $0.member("profile", json: answer.json) }
     }
 }
 
@@ -89,10 +89,10 @@ enum ModifySelfProfile: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.object { $0.member("profile", json: answer.friendCallResult.json) }
+        json.object { $0.member("profile", json: answer.json) }
     }
 }
 
@@ -100,6 +100,17 @@ enum ModifySelfProfile: ClientOperation {
 enum GetUsersProfile: ClientOperation {
     /// Most users of one call.
     static let usersMax = 100
+
+    /// The profiles in the order of the users; nil if the owner of the user was not reachable.
+    struct Answer: OperationAnswer {
+        let profiles: [AnsweredProfile?]
+        let users: [UserID]
+
+        init?(_ answer: CallAnswer) {
+            guard case .profiles(let profiles, let users) = answer else { return nil }
+            (self.profiles, self.users) = (profiles, users)
+        }
+    }
 
     static let description = OpenAPI.Operation(
         name: "getUsersProfile", summary: "Returns the profiles of users.",
@@ -115,10 +126,10 @@ enum GetUsersProfile: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .profiles(let profiles, let users) = answer else { preconditionFailure("getUsersProfile is answered with \(answer)") }
+        let (profiles, users) = (answer.profiles, answer.users)
         let unknown = zip(profiles, users).filter { policy.mustBeRegistered && $0?.isKnown == false && $1 != caller }.map(\.1)
         if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown)) }
         let unreachable = zip(profiles, users).filter { $0.0 == nil }.map { UserError(unreachable: $0.1) }
@@ -131,9 +142,9 @@ enum GetUsersProfile: ClientOperation {
         }
     }
 
-    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
-        guard case .profiles(let profiles, let users) = answer, policy.mustBeRegistered else { return }
-        rejections.count(.registered, zip(profiles, users).count { $0?.isKnown == false && $1 != caller })
+    static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
+        guard policy.mustBeRegistered else { return }
+        rejections.count(.registered, zip(answer.profiles, answer.users).count { $0?.isKnown == false && $1 != caller })
     }
 }
 

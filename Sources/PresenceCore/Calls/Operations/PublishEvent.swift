@@ -40,13 +40,13 @@ enum PublishEvent: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .events }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: OwnStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .userStatus(let record) = answer else { preconditionFailure("publishEvent is answered with \(answer)") }
+        let record = answer.record
         json.object { json in
             json.member("eventID", (record.events.newest?.id ?? record.version).text)
-            json.ownStatus(in: answer, policy)
+            json.ownStatus(answer, policy)
         }
     }
 }

@@ -2,6 +2,21 @@ import PresenceWire
 
 /// `queryOnlineStatus`: returns the records of users, without the restrictions of the app's policy (X1).
 enum QueryOnlineStatus: OperatorOperation {
+    /// The records of users, and their open sessions if the call wants them.
+    struct Answer: OperationAnswer {
+        let list: UserStatusAnswer
+        let sessions: [UserID: [UserSession]]?
+
+        init?(_ answer: CallAnswer) {
+            if case .sessions(let records, let users, let sessions, let asOf) = answer {
+                (list, self.sessions) = (UserStatusAnswer(records: records, users: users, asOf: asOf), sessions)
+            } else {
+                guard let list = UserStatusAnswer(answer) else { return nil }
+                (self.list, sessions) = (list, nil)
+            }
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "queryOnlineStatus",
         summary: "Returns the records of users without the restrictions of the app's policy and of visibility.",
@@ -37,15 +52,15 @@ enum QueryOnlineStatus: OperatorOperation {
             call: withSessions ? .querySessions(found.users) : .getUserStatus(found.users), subject: caller, errors: found.errors)
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         var shown = Policy()
         shown.mustBeRegistered = owner.policy(of: parsed.subject).mustBeRegistered
-        guard case .sessions(let records, let users, let sessions, let asOf) = answer else {
-            return try GetUserStatus.write(answer, to: parsed.subject, parsed.errors, shown, into: &json)
+        guard let sessions = answer.sessions else {
+            return try GetUserStatus.write(answer.list, to: parsed.subject, parsed.errors, shown, into: &json)
         }
+        var list = answer.list
         // A record without the sessions would look like a user who has none.
-        let complete = zip(records, users).map { sessions[$1] == nil ? nil : $0 }
-        let list = CallAnswer.userStatusList(complete, users: users, asOf: asOf)
+        list.records = zip(list.records, list.users).map { sessions[$1] == nil ? nil : $0 }
         try GetUserStatus.write(list, to: parsed.subject, parsed.errors, shown, into: &json) { user, json in
             json.key("sessions")
             json.array { json in for session in sessions[user] ?? [] { json.session(session) } }

@@ -17,17 +17,16 @@ enum Renew: ClientOperation {
         return API.Parsed(call: .renew(session, until: 0), subject: subject, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: DoneAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .done = answer else { preconditionFailure("renew is answered with \(answer)") }
         json.object { _ in }
     }
 
     /// Forwards the end of a newer token to the node of the session, as a sign of life of the client. Returns the owner's answer.
     static func perform(
         _ session: SessionID, until expiresAt: Milliseconds, of user: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster
-    ) -> Answer {
+    ) -> PresenceWire.Answer {
         guard let index = owner.users.index(of: user),
             let session = owner.users[index].sessions.first(where: { $0.id == session && $0.graceDeadline == nil })
         else { return .refused(Refusal(code: 6017, detail: "sessionID: is not an open session of the user")) }

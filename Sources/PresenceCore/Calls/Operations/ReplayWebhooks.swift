@@ -2,6 +2,17 @@ import PresenceWire
 
 /// `replayWebhooks`: delivers the kept webhook events of an app since a time once more.
 enum ReplayWebhooks: OperatorOperation {
+    /// The number of events, and whether all nodes have kept what they were asked for.
+    struct Answer: OperationAnswer {
+        let eventsCount: Int
+        let isComplete: Bool
+
+        init?(_ answer: CallAnswer) {
+            guard case .replayed(let eventsCount, let isComplete) = answer else { return nil }
+            (self.eventsCount, self.isComplete) = (eventsCount, isComplete)
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "replayWebhooks",
         summary: "Delivers webhook events of the app that were delivered since a time, and are still kept, once more.",
@@ -23,11 +34,10 @@ enum ReplayWebhooks: OperatorOperation {
         return API.Parsed(call: .replayWebhooks(since: since), subject: caller, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .replayed(let count, let isComplete) = answer else { preconditionFailure("replayWebhooks is answered with \(answer)") }
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
-            json.member("events", Int64(count))
-            json.member("isComplete", isComplete)
+            json.member("events", Int64(answer.eventsCount))
+            json.member("isComplete", answer.isComplete)
         }
     }
 

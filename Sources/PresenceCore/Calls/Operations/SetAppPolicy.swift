@@ -23,8 +23,7 @@ enum SetAppPolicy: OperatorOperation {
         return API.Parsed(call: .setAppPolicy(body.isEmpty ? Array("{}".utf8) : body), subject: caller, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        guard case .done = answer else { preconditionFailure("setAppPolicy is answered with \(answer)") }
+    static func write(_ answer: DoneAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         GetAppPolicy.write(of: parsed.subject, owner, into: &json)
     }
 }

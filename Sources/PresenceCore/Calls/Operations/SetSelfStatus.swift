@@ -31,10 +31,10 @@ enum SetSelfStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: OwnStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.object { json in json.ownStatus(in: answer, policy) }
+        json.object { json in json.ownStatus(answer, policy) }
     }
 }
 

@@ -37,10 +37,10 @@ enum SetVisibility: ClientOperation {
         return change
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: VisibilityAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.visibility(in: answer)
+        json.visibility(answer.visibility, answer.remnant)
     }
 }
 
@@ -55,18 +55,26 @@ enum GetVisibility: ClientOperation {
         API.Parsed(call: .getVisibility, subject: subject, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: VisibilityAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        json.visibility(in: answer)
+        json.visibility(answer.visibility, answer.remnant)
+    }
+}
+
+/// The viewers who may see the caller, and how long others still may.
+struct VisibilityAnswer: OperationAnswer {
+    let visibility: Visibility
+    let remnant: Remnant
+
+    init?(_ answer: CallAnswer) {
+        guard case .visibility(let visibility, let remnant) = answer else { return nil }
+        (self.visibility, self.remnant) = (visibility, remnant)
     }
 }
 
 extension JSONWriter {
-    fileprivate mutating func visibility(in answer: CallAnswer) {
-        guard case .visibility(let visibility, let remnant) = answer else {
-            preconditionFailure("a call about visibility is answered with \(answer)")
-        }
+    fileprivate mutating func visibility(_ visibility: Visibility, _ remnant: Remnant) {
         object { json in
             json.member("visibility", visibility.mode.rawValue)
             json.key("userIDs")

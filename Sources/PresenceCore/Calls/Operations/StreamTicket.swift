@@ -2,6 +2,15 @@ import PresenceWire
 
 /// `streamTicket`: returns a ticket with which a browser's `EventSource` opens one event stream.
 enum StreamTicket: ClientOperation {
+    struct Answer: OperationAnswer {
+        let ticket: String
+
+        init?(_ answer: CallAnswer) {
+            guard case .ticket(let ticket) = answer else { return nil }
+            self.ticket = ticket
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "streamTicket",
         summary: "Returns a ticket that opens one event stream: GET /v1/events?ticket=…, without an Authorization header.",
@@ -15,12 +24,11 @@ enum StreamTicket: ClientOperation {
         API.Parsed(call: .issueTicket(""), subject: subject, errors: [])
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard case .ticket(let text) = answer else { preconditionFailure("streamTicket is answered with \(answer)") }
         json.object { json in
-            json.member("ticket", text)
+            json.member("ticket", answer.ticket)
             json.member("expiresInSeconds", StreamTickets.lifetime.components.seconds)
         }
     }

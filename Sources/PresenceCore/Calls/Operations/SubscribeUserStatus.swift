@@ -2,6 +2,26 @@ import PresenceWire
 
 /// `subscribeUserStatus`: follows users, whose changes then arrive on the event stream.
 enum SubscribeUserStatus: ClientOperation {
+    /// The users of the call by their results, and with `sync` the records of those who are followed.
+    struct Answer: OperationAnswer {
+        let evicted: [UserID]
+        let refused: [UserID]
+        let followerLimitReached: [UserID]
+        let nonFriends: [UserID]
+        let unknown: [UserID]
+        let records: [Record?]?
+        let users: [UserID]
+
+        init?(_ answer: CallAnswer) {
+            guard
+                case .subscribed(let evicted, let refused, let followerLimitReached, let nonFriends, let unknown, let records, let users) =
+                    answer
+            else { return nil }
+            (self.evicted, self.refused, self.followerLimitReached) = (evicted, refused, followerLimitReached)
+            (self.nonFriends, self.unknown, self.records, self.users) = (nonFriends, unknown, records, users)
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "subscribeUserStatus", summary: "Follows users; their changes then arrive on the event stream.",
         request: Schema.object([
@@ -45,33 +65,30 @@ enum SubscribeUserStatus: ClientOperation {
         if case .subscribeUserStatus(_, _, _, let type) = call, Subscription.isOfProfile(type) { .chain } else { .others }
     }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        guard
-            case .subscribed(let evicted, let refused, let followerLimitReached, let nonFriends, let unknown, let records, let users) =
-                answer
-        else { preconditionFailure("subscribeUserStatus is answered with \(answer)") }
         json.object { json in
             let full =
-                refused.map { UserError(unfollowed: $0, policy) }
-                + followerLimitReached.map { UserError(followerLimitReached: $0, policy) }
-            let others = nonFriends.map { UserError(nonFriend: $0) } + unknown.map { UserError(unknown: $0) }
+                answer.refused.map { UserError(unfollowed: $0, policy) }
+                + answer.followerLimitReached.map { UserError(followerLimitReached: $0, policy) }
+            let others = answer.nonFriends.map { UserError(nonFriend: $0) } + answer.unknown.map { UserError(unknown: $0) }
             json.member("errorUserList", errors + full + others)
             json.key("evicted")
             json.array { json in
-                for user in evicted { json.string(user.id) }
+                for user in answer.evicted { json.string(user.id) }
             }
-            if let records { json.member("userStatusList", zip(records, users).map { ($0 ?? Record(blank: $1)).shown(by: policy) }) }
+            if let records = answer.records {
+                json.member("userStatusList", zip(records, answer.users).map { ($0 ?? Record(blank: $1)).shown(by: policy) })
+            }
         }
     }
 
-    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
-        guard case .subscribed(_, let refused, let followerLimitReached, let nonFriends, let unknown, _, _) = answer else { return }
-        rejections.count(.friends, nonFriends.count)
-        rejections.count(.quota, refused.count)
-        rejections.count(.followers, followerLimitReached.count)
-        rejections.count(.registered, unknown.count)
+    static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
+        rejections.count(.friends, answer.nonFriends.count)
+        rejections.count(.quota, answer.refused.count)
+        rejections.count(.followers, answer.followerLimitReached.count)
+        rejections.count(.registered, answer.unknown.count)
     }
 }
 

@@ -2,6 +2,19 @@ import PresenceWire
 
 /// `unsubscribeUserStatus`: ends the subscriptions to some users, or all of them.
 enum UnsubscribeUserStatus: ClientOperation {
+    /// The users of the call whom the app does not know.
+    struct Answer: OperationAnswer {
+        let unknown: [UserID]
+
+        init?(_ answer: CallAnswer) {
+            switch answer {
+            case .done: unknown = []
+            case .unsubscribed(let users): unknown = users
+            default: return nil
+            }
+        }
+    }
+
     static let description = OpenAPI.Operation(
         name: "unsubscribeUserStatus", summary: "Ends the subscriptions to some users, or all subscriptions.",
         request: [
@@ -36,20 +49,14 @@ enum UnsubscribeUserStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
-        let unknown: [UserID]
-        switch answer {
-        case .done: unknown = []
-        case .unsubscribed(let users): unknown = users
-        default: preconditionFailure("unsubscribeUserStatus is answered with \(answer)")
-        }
-        json.object { json in json.member("errorUserList", errors + unknown.map { UserError(unknown: $0) }) }
+        json.object { json in json.member("errorUserList", errors + answer.unknown.map { UserError(unknown: $0) }) }
     }
 
-    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
-        if case .unsubscribed(let unknown) = answer { rejections.count(.registered, unknown.count) }
+    static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
+        rejections.count(.registered, answer.unknown.count)
     }
 }
 

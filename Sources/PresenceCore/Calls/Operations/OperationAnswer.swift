@@ -1,0 +1,51 @@
+import PresenceWire
+
+/// The answer to one kind of call, with the type that the operation writes.
+///
+/// A ``CallAnswer`` may be the answer to any call. An operation that is handed the answer to another call has no value to write, so the
+/// call is refused.
+package protocol OperationAnswer {
+    /// Nil for the answer to a call of another kind.
+    init?(_ answer: CallAnswer)
+}
+
+extension Problem {
+    /// 50001: the answer is not one to the call. Only a defect of a node causes it.
+    static let wrongAnswer = Problem(.unavailable)
+}
+
+/// The answer to a call that has nothing else to say.
+struct DoneAnswer: OperationAnswer {
+    init?(_ answer: CallAnswer) { guard case .done = answer else { return nil } }
+}
+
+/// The caller's own record after a change.
+struct OwnStatusAnswer: OperationAnswer {
+    let record: Record
+
+    init?(_ answer: CallAnswer) {
+        guard case .userStatus(let record) = answer else { return nil }
+        self.record = record
+    }
+}
+
+/// The results of a call of the relationship chain, and after a block how long a dead member may show the blocker to the blocked users.
+struct ChainAnswer: OperationAnswer {
+    let outcomes: [ChainOutcome]
+    let remnant: Remnant
+
+    init?(_ answer: CallAnswer) {
+        switch answer {
+        case .chained(let outcomes): (self.outcomes, remnant) = (outcomes, .none)
+        case .blocked(let outcomes, let remnant): (self.outcomes, self.remnant) = (outcomes, remnant)
+        default: return nil
+        }
+    }
+}
+
+extension FriendCallResult: OperationAnswer {
+    package init?(_ answer: CallAnswer) {
+        guard case .friendCalled(let result) = answer else { return nil }
+        self = result
+    }
+}
