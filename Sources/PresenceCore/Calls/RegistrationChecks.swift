@@ -87,18 +87,6 @@ extension Call {
         }
     }
 
-    /// The operation of a call about the caller's lists.
-    ///
-    /// - Parameter session: the calling session.
-    func listOperation(by session: OriginSession) -> OwnerOperation {
-        switch self {
-        case .unsubscribeUserStatus(let targets, let type): .unsubscribe(targets, subscribeType: type, session: session)
-        case .chain(let call): .chain(call)
-        case .friendCall(let call): .friendCall(call)
-        default: preconditionFailure("\(self) is not about the caller's lists")
-        }
-    }
-
     /// The answer of a call about the caller's lists with these results.
     fileprivate func answer(_ outcomes: [ChainOutcome]) -> CallAnswer {
         if case .chain = self { .chained(outcomes) } else { .friendCalled(FriendCallResult(users: outcomes)) }

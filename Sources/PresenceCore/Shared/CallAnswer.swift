@@ -63,15 +63,6 @@ public enum CallAnswer: Equatable, Sendable {
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case rateLimited(retryAfter: Int)
 
-    /// The answer of an owner to a call of the relationship chain, with the results for users whom the app does not know.
-    init(_ answer: Answer, adding unknown: [ChainOutcome]) {
-        switch answer {
-        case .chained(let outcomes): self = .chained(outcomes + unknown)
-        case .blocked(let outcomes, let remnant): self = .blocked(outcomes + unknown, remnant: remnant)
-        default: preconditionFailure("a call of the relationship chain is answered with \(answer)")
-        }
-    }
-
     /// The results of a call of the relationship chain; nil for another answer.
     package var outcomes: [ChainOutcome]? {
         switch self {

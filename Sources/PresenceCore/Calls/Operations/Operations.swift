@@ -188,11 +188,11 @@ extension Calls {
         case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
-        case .unsubscribeUserStatus, .chain, .friendCall:
-            guard let targets = waiting[index]?.beginCheck(owner.policies.policy(of: caller)) else {
-                return ask(call.listOperation(by: waiting.originSession(of: index)), of: caller, for: index, &cluster)
-            }
-            gather(targets, for: index, &edge, &owner, &cluster, at: now)
+        case .unsubscribeUserStatus(let targets, let type):
+            let operation = OwnerOperation.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index))
+            askAfterCheck(operation, of: caller, for: index, &edge, &owner, &cluster, at: now)
+        case .chain(let call): askAfterCheck(.chain(call), of: caller, for: index, &edge, &owner, &cluster, at: now)
+        case .friendCall(let call): askAfterCheck(.friendCall(call), of: caller, for: index, &edge, &owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
@@ -206,6 +206,19 @@ extension Calls {
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
+    }
+}
+
+extension Calls {
+    /// Asks the caller's owner, after a check of the users whom the call names.
+    private mutating func askAfterCheck(
+        _ operation: OwnerOperation, of caller: UserID, for index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
+        _ cluster: inout Cluster, at now: Now
+    ) {
+        guard let targets = waiting[index]?.beginCheck(owner.policies.policy(of: caller)) else {
+            return ask(operation, of: caller, for: index, &cluster)
+        }
+        gather(targets, for: index, &edge, &owner, &cluster, at: now)
     }
 }
 
