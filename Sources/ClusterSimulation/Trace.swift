@@ -94,7 +94,8 @@ extension WireWriter {
             tag(5)
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
-        case .done: tag(6)
+        case .owner(.done): tag(6)
+        case .owner(let answer): message(.answer(id: 0, answer))
         case .unsubscribed(let unknown): tagged(19, unknown)
         case .refused(let refusal):
             tag(7)

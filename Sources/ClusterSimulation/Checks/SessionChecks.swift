@@ -102,7 +102,7 @@ enum SessionChecks {
     /// Records a call that ends all sessions of a user.
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
         switch call {
-        case .logout: cluster.truth.ledger.loggedOutAt[user] = cluster.time
+        case .owner(.logout): cluster.truth.ledger.loggedOutAt[user] = cluster.time
         case .kick: cluster.truth.ledger.kickedAt[user] = cluster.time
         default: break
         }

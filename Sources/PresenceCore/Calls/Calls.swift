@@ -160,9 +160,7 @@ struct Calls {
         case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .renew, .setVisibility, .getVisibility, .kick, .setAppPolicy,
-            .chain, .getFriendList, .friendCall, .getUsersProfile, .issueTicket, .redeemTicket, .onlineUsers, .replayWebhooks:
-            break
+        default: break
         }
     }
 

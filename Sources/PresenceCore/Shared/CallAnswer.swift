@@ -19,6 +19,8 @@ public struct UserRelation: Hashable, Sendable {
 
 /// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
+    /// The answer of one owner, which is the whole answer.
+    case owner(Answer)
     case userStatus(Record)
     /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
@@ -34,7 +36,6 @@ public enum CallAnswer: Equatable, Sendable {
     /// The users whose owners have not confirmed the registration.
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
-    case done
     case refused(Refusal)
     /// Answers `setVisibility` and `getVisibility`.
     case visibility(Visibility, remnant: Remnant = .none)
@@ -62,6 +63,9 @@ public enum CallAnswer: Equatable, Sendable {
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case rateLimited(retryAfter: Int)
+
+    /// The change has been made.
+    public static let done = CallAnswer.owner(.done)
 
     /// The results of a call of the relationship chain; nil for another answer.
     package var outcomes: [ChainOutcome]? {

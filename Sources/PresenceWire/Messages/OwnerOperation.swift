@@ -106,8 +106,9 @@ public enum OwnerOperation: Hashable, Sendable {
         }
         return switch self {
         case .setSelfStatus, .publishEvent, .register: if case .record = answer { true } else { false }
-        case .unsubscribe, .logout, .renew, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
+        case .unsubscribe, .renew, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
             if case .done = answer { true } else { false }
+        case .logout(let session): LogoutRequest(session: session).isAnswered(by: answer)
         case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
         case .subscribe:
             switch answer {

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `logout`: ends one session of the user, or all sessions.
-enum Logout: ClientOperation {
+enum Logout: ClientOperation, OwnerDecision {
     static let description = OpenAPI.Operation(
         name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
         request: Schema.object([
@@ -23,23 +23,30 @@ enum Logout: ClientOperation {
     }
 }
 
-extension OwnerRequest {
+extension Logout {
     /// Ends one session of the user, or all of them.
-    func logout(_ session: SessionID?, on owner: inout Owner, into outbox: inout Outbox) {
-        let user = owner.index(of: id)
+    static func perform(
+        _ request: LogoutRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<DoneAnswer> {
+        let (session, user) = (request.session, owner.index(of: call.id))
         let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
         for session in ended where session.graceDeadline == nil {
-            outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
+            outbox.send(.end(session.id, user: call.id, reason: SessionEnd.logout), to: session.peer)
         }
         owner.counters.logouts += UInt64(ended.count { !$0.isCounted })
         owner.users.modify(user) { user in
-            if !ended.isEmpty { user.noteSeen(at: now.wall) }
+            if !ended.isEmpty { user.noteSeen(at: call.now.wall) }
             user.sessions.removeAll { session == nil || $0.id == session }
             if session == nil { user.confirmationDeadline = nil }
             if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
         }
         let change = StatusChange(end: session == nil ? .logout : nil, departed: ended)
-        if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
-        answerWhenStored(.done, into: &outbox)
+        if !owner.refresh(user, change, at: call.now, into: &outbox) { call.writeAgain(user, of: owner, into: &outbox) }
+        return .whenStored(DoneAnswer())
     }
+}
+
+extension Call {
+    /// Ends a session; nil for all sessions of the caller.
+    public static func logout(_ session: SessionID?) -> Call { .owner(.logout(session)) }
 }

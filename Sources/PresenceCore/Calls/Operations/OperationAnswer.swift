@@ -14,10 +14,15 @@ extension Problem {
     static let wrongAnswer = Problem(.unavailable)
 }
 
-/// The answer to a call that has nothing else to say.
-struct DoneAnswer: OperationAnswer {
-    init?(_ answer: CallAnswer) { guard case .done = answer else { return nil } }
+extension OwnAnswer {
+    /// The answer of one owner, which is the answer to the call.
+    package init?(_ answer: CallAnswer) {
+        guard case .owner(let answer) = answer else { return nil }
+        self.init(answer)
+    }
 }
+
+extension DoneAnswer: OperationAnswer {}
 
 /// The caller's own record after a change.
 struct OwnStatusAnswer: OperationAnswer {

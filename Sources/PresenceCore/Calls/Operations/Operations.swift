@@ -81,6 +81,8 @@ extension API {
 
 /// An operation of a client or an operator: validated, with the user that it is about.
 public enum Call: Equatable, Sendable {
+    /// The caller's owner decides, and its answer is the whole answer.
+    case owner(OwnerOperation)
     case setSelfStatus(customStatus: String, seconds: Int64?)
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
@@ -89,8 +91,6 @@ public enum Call: Equatable, Sendable {
     case unsubscribeUserStatus([UserID]?, subscribeType: UInt8? = nil)
     /// Reads subscriptions of one type, or of any (R9, R10).
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
-    /// Ends a session; nil for all sessions of the caller.
-    case logout(SessionID?)
     /// Moves the end of a session to that of the call's token, and shows that its client is alive.
     case renew(SessionID, until: Milliseconds)
     /// Changes the caller's visibility.
@@ -151,7 +151,8 @@ extension Call {
     /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .renew,
+        case .owner(let operation): operation.needsUser
+        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .renew,
             .setVisibility,
             .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
             true
@@ -165,6 +166,16 @@ extension Call {
     var gathersProfiles: Bool { if case .getUsersProfile = self { true } else { false } }
 }
 
+extension OwnerOperation {
+    /// Whether a call that the caller's owner decides concerns the caller as a user of the app.
+    fileprivate var needsUser: Bool {
+        switch self {
+        case .kick, .issueTicket, .redeemTicket: false
+        default: true
+        }
+    }
+}
+
 extension Calls {
     /// Sends the owners of a call their requests.
     mutating func begin(
@@ -172,6 +183,7 @@ extension Calls {
         _ cluster: inout Cluster, at now: Now
     ) {
         switch call {
+        case .owner(let operation): ask(operation, of: caller, for: index, &cluster)
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index, &cluster)
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
@@ -184,7 +196,6 @@ extension Calls {
             beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
-        case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
         case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
@@ -240,7 +251,7 @@ extension OwnerRequest {
             case .done(let done): answerWhenStored(done, into: &outbox)
             }
         case .unsubscribe(let targets, let type, let session): unsubscribe(targets, of: type, by: session, on: &owner, into: &outbox)
-        case .logout(let session): logout(session, on: &owner, into: &outbox)
+        case .logout(let session): Logout.decide(LogoutRequest(session: session), of: self, on: &owner, into: &outbox)
         case .subscriptions(let only, let offset, let limit, let type):
             let page = GetSubscribedUserStatus.subscriptions(of: id, at: owner, only: only, offset: offset, limit: limit, type: type)
             answerAsWritten(page, into: &outbox)

@@ -1,0 +1,39 @@
+import PresenceWire
+
+/// The owner's part of an operation whose whole answer is the answer of one owner.
+///
+/// A new operation of this kind needs nothing in ``Calls``: see ``Call/owner(_:)`` and ``CallAnswer/owner(_:)``.
+protocol OwnerDecision {
+    associatedtype Request: OwnRequest
+
+    /// Carries out a request of a user whom this node owns.
+    ///
+    /// - Parameter call: the user, the calling node and the time.
+    static func perform(
+        _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<Request.Answer>
+}
+
+/// The answer of an owner, and the condition under which it leaves.
+enum OwnerReply<Answer: OwnAnswer> {
+    /// Nothing was changed.
+    case refused(Refusal)
+    /// The answer leaves at once.
+    case now(Answer)
+    /// The answer says what rows of the caller say. It leaves when these rows are on two disks.
+    case asWritten(Answer)
+    /// The answer leaves when the rows of this input are on disk.
+    case whenStored(Answer)
+}
+
+extension OwnerDecision {
+    /// Carries out a request, and answers it.
+    static func decide(_ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox) {
+        switch perform(request, of: call, on: &owner, into: &outbox) {
+        case .refused(let refusal): call.answer(.refused(refusal), into: &outbox)
+        case .now(let answer): call.answer(answer.answer, into: &outbox)
+        case .asWritten(let answer): call.answerAsWritten(answer.answer, into: &outbox)
+        case .whenStored(let answer): call.answerWhenStored(answer.answer, into: &outbox)
+        }
+    }
+}
