@@ -76,17 +76,26 @@ extension JSONWriter {
     }
 }
 
+extension JSONWriter {
+    /// The settings of the policy that was written.
+    fileprivate var settings: [JSONValue.Member] {
+        do { return try JSONReader.read(bytes)["settings"]?.members ?? [] } catch { preconditionFailure("a policy is no JSON: \(error)") }
+    }
+}
+
+extension JSONValue {
+    /// The members of an object; none for another value.
+    fileprivate var members: [Member] { if case .object(let members) = self { members } else { [] } }
+}
+
 extension AppPolicy {
     /// Returns all settings by name. Times that the policy does not set are those of the node.
     fileprivate func settings(followed policy: Policy) -> JSONValue {
         var json = JSONWriter(reserving: 1_024)
         json.object { writeAll(into: &$0) }
-        guard case .object(let settings) = (try? JSONReader.read(json.bytes))?["settings"] else {
-            preconditionFailure("the settings of a policy are no JSON object: \(String(decoding: json.bytes, as: UTF8.self))")
-        }
         let times = ["liveness.timeout": policy.livenessTimeout, "offlineGrace": policy.offlineGrace]
         return .object(
-            settings.map { setting in
+            json.settings.map { setting in
                 guard let time = times[setting.name] else { return setting }
                 return JSONValue.Member(name: setting.name, value: .integer(time.components.seconds))
             })
@@ -110,7 +119,7 @@ extension Schema {
     ///
     /// There is no `default`: generated clients would send it, and override all settings with each call.
     fileprivate static func schema(of setting: Policy.SettingDescription) -> JSONValue {
-        guard case .object(var members) = schema(of: setting.shape) else { preconditionFailure("\(setting.name) has no schema") }
+        var members = schema(of: setting.shape).members
         members.removeAll { $0.name == "description" }
         members.append(.init(name: "description", value: .string(setting.effect)))
         let values = presets.map { preset in JSONValue.Member(name: preset.name, value: preset.settings[setting.name] ?? .null) }
@@ -122,10 +131,7 @@ extension Schema {
     private static let presets = Policy.Preset.allCases.map { preset in
         var json = JSONWriter(reserving: 4_096)
         json.object { json in json.settings(of: preset) }
-        guard let settings = (try? JSONReader.read(json.bytes))?["settings"] else {
-            preconditionFailure("the settings of preset \(preset.rawValue) are no JSON object")
-        }
-        return (name: preset.rawValue, settings: settings)
+        return (name: preset.rawValue, settings: JSONValue.object(json.settings))
     }
 
     /// The schema of a setting in an answer, which shows no secret.
