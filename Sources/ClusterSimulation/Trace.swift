@@ -74,10 +74,15 @@ extension WireWriter {
         users(named)
     }
 
+    private mutating func tagged(_ kind: UInt8, _ content: String) {
+        tag(kind)
+        text(content)
+    }
+
     /// Writes the answer to a call. An answer stays in its node, so the codec between nodes has no form for it.
     mutating func answer(_ answer: CallAnswer) {
         switch answer {
-        case .userStatus(let record):
+        case .owner(.record(let record)):
             tag(1)
             self.record(record)
         case .userStatusList(let records, let users, let asOf):
@@ -119,9 +124,7 @@ extension WireWriter {
             tag(32)
             message(.answer(id: 0, .onlineUsers(users, total: UInt64(total))))
         case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
-        case .ticket(let ticket):
-            tag(30)
-            text(ticket)
+        case .ticket(let ticket): tagged(30, ticket)
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
@@ -129,9 +132,7 @@ extension WireWriter {
             tag(11)
             message(.answer(id: 0, .chained(outcomes)))
         case .blocked(let outcomes, let remnant): message(.answer(id: 0, .blocked(outcomes, remnant: remnant)))
-        case .listed(let json):
-            tag(12)
-            text(String(decoding: json, as: UTF8.self))
+        case .listed(let json): tagged(12, String(decoding: json, as: UTF8.self))
         case .friendCalled(let result):
             tag(16)
             message(.answer(id: 0, .friendCalled(result)))

@@ -52,7 +52,7 @@ import Testing
         #expect(calls.waiting.requests { _ in true }.map(\.request.id) == [id] && cluster.outbox.effects.isEmpty)
         calls.onAnswer(.record(Record(blank: ann)), to: id, from: 0, &edge, &owner, &cluster, at: now)
         #expect(calls.waiting.count == 0)
-        guard case .answer(0, 7, .userStatus)? = cluster.outbox.effects.first else {
+        guard case .answer(0, 7, .owner(.record))? = cluster.outbox.effects.first else {
             Issue.record("\(cluster.outbox.effects)")
             return
         }

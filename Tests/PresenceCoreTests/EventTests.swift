@@ -48,7 +48,7 @@ import Testing
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
-        guard case .userStatus(let record) = publish(10_001, by: "ann", on: 0, seconds: 600, onlineOnly: false) else {
+        guard case .owner(.record(let record)) = publish(10_001, by: "ann", on: 0, seconds: 600, onlineOnly: false) else {
             Issue.record("not published")
             return
         }
@@ -142,7 +142,7 @@ import Testing
         let desk = cluster.login("ann", on: 1, platform: "web")
         let bob = cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: ["ann"], on: 2)
-        guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else {
+        guard case .owner(.record) = cluster.setStatus("ann", "busy", on: 0) else {
             Issue.record("not set")
             return
         }

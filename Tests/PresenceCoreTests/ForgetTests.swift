@@ -15,7 +15,7 @@ import Testing
     }
 
     private func isWritten(_ answer: CallAnswer?) -> Bool {
-        if case .userStatus = answer { true } else { false }
+        if case .owner(.record) = answer { true } else { false }
     }
 
     @Test("The last node writes alone once the others are removed, also after a restart") mutating func lastNode() throws {

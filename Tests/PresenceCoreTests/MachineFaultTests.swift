@@ -55,7 +55,7 @@ import Testing
         #expect(slots[1] == 0 && slots.reduce(0, +) == Ring.slotsCount)
         #expect(cluster.processes[1].node.condition.isDraining && !cluster.processes[1].node.cluster.isLeaving)
 
-        guard case .userStatus = cluster.setStatus(ann, "served by another node", on: 1) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus(ann, "served by another node", on: 1) else { return #expect(Bool(false), "refused") }
         #expect(cluster.clients[watcher].isOpen)
         #expect(cluster.clients[watcher].view[ann]?["customStatus"] == .string("served by another node"))
         #expect(cluster.statuses(told: watcher, of: ann).allSatisfy { $0 == "ONLINE" })
@@ -119,7 +119,7 @@ import Testing
         cluster.systemAhead[0] = 300_000
         cluster.advance(.seconds(29))
         #expect(cluster.followed == [] && slots == [Ring.slotsCount])
-        guard case .userStatus = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
         cluster.advance(.seconds(2), step: .milliseconds(50))
         #expect(cluster.followed == [0])
     }
@@ -182,7 +182,9 @@ import Testing
         #expect(cluster.processes.allSatisfy { $0.node.cluster.ownership.acquiringCount == 0 })
         for node in 0..<3 {
             let ann = cluster.user(ownedBy: node)
-            guard case .userStatus = cluster.setStatus(ann, "goes on", on: (node + 1) % 3) else { return #expect(Bool(false), "refused") }
+            guard case .owner(.record) = cluster.setStatus(ann, "goes on", on: (node + 1) % 3) else {
+                return #expect(Bool(false), "refused")
+            }
         }
         cluster.systemAhead = [:]
         cluster.advance(.seconds(4))
@@ -195,7 +197,7 @@ import Testing
         begin(.clock, of: 2)
         cluster.advance(.seconds(2))
         #expect(slots[0] == Ring.slotsCount)
-        guard case .userStatus = cluster.setStatus("ann", "two disks", on: 1) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "two disks", on: 1) else { return #expect(Bool(false), "refused") }
         let rows = cluster.processes.map { $0.disk.rows.values.count { $0.kind == .status && $0.user == user("ann") } }
         #expect(rows.reduce(0, +) >= 2 && rows[0] == 1)
     }

@@ -197,7 +197,7 @@ import Testing
         #expect(cluster.record(of: "ann").version == version, "refused before it changed anything")
         cluster.isDiskFull = false
         cluster.advance(CoreSettings().diskRetryInterval + .milliseconds(20))
-        guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else { return #expect(Bool(false), "still refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "busy", on: 0) else { return #expect(Bool(false), "still refused") }
     }
 
     @Test("Rows that a full disk refused are written once there is room") mutating func roomAgain() {
@@ -229,7 +229,7 @@ import Testing
         cluster.setStatus(ann, "busy", on: 0)
         cluster.kill(1)
         cluster.advance(.milliseconds(700))
-        guard case .userStatus(let record) = cluster.lastAnswer(on: 0) else {
+        guard case .owner(.record(let record)) = cluster.lastAnswer(on: 0) else {
             Issue.record("no answer")
             return
         }
@@ -379,7 +379,7 @@ import Testing
         let ann = cluster.user(ownedBy: 0)
         let next = cluster.processes[0].node.cluster.replicaIDs(of: user(ann))[1].rawValue == "node-1" ? 1 : 2
         cluster.losing = [(0, next)]
-        guard case .userStatus = cluster.setStatus(ann, "durable", on: 0) else { return #expect(Bool(false), "not acknowledged") }
+        guard case .owner(.record) = cluster.setStatus(ann, "durable", on: 0) else { return #expect(Bool(false), "not acknowledged") }
         cluster.kill(0)
         cluster.losing = []
         cluster.advance(.seconds(1))

@@ -78,7 +78,7 @@ import Testing
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = UserID(app: "default", id: "ann")
-        OwnerRequest(request: Request(id: 1, user: ann, operation: .register), peer: 1, now: cluster.now).perform(
+        _ = OwnerRequest(request: Request(id: 1, user: ann, operation: .register), peer: 1, now: cluster.now).perform(
             on: &owners, into: &outbox)
         // The other side has written a newer record and has not received the import.
         var other = Record(blank: ann)

@@ -33,7 +33,7 @@ import Testing
     @Test("A change that one replica has is acknowledged") mutating func oneReplica() {
         let ann = cluster.user(ownedBy: 0)
         cluster.fullDisks = [1]
-        guard case .userStatus = cluster.setStatus(ann, "two of three", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus(ann, "two of three", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     @Test("A change that no replica has is not acknowledged") mutating func noReplica() {
@@ -171,7 +171,7 @@ import Testing
         let again = cluster.setStatus(ann, "twice", on: 0)
         #expect(again == nil, "it is on one disk")
         cluster.fullDisks = []
-        guard case .userStatus = cluster.setStatus(ann, "twice", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus(ann, "twice", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     @Test("The last node that stays keeps its users on those that drain") mutating func drainingReplicas() {
@@ -185,7 +185,7 @@ import Testing
         let answer = cluster.setStatus("ann", "one disk", on: 0)
         #expect(answer == nil)
         cluster.fullDisks = [1]
-        guard case .userStatus = cluster.setStatus("ann", "two disks", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "two disks", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     @Test("A sole survivor refuses durable changes and changes nothing") mutating func soleSurvivor() {
@@ -207,7 +207,7 @@ import Testing
         cluster.leave(2)
         cluster.advance(.seconds(1))
         #expect(["node-0", "node-1", "node-2"].map { cluster.processes[0].node.cluster.hasLeft(NodeID($0)) } == [false, true, true])
-        guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     /// A blocked link stays connected, so a node may never learn that the others have declared it dead. It must count the nodes it misses.
@@ -425,7 +425,7 @@ import Testing
         cluster.advance(.seconds(15))
         #expect(!cluster.statuses(told: watcher, of: ann).contains("OFFLINE"))
         #expect(cluster.record(of: ann).statusType == .online)
-        guard case .userStatus = cluster.setStatus(ann, "goes on", on: 1) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus(ann, "goes on", on: 1) else { return #expect(Bool(false), "refused") }
     }
 
     @Test("The last node that does not drain writes alone") mutating func lastNode() {
@@ -433,11 +433,11 @@ import Testing
         for index in 1...2 { _ = cluster.processes[index].node.drain(at: now) }
         cluster.settle()
         cluster.advance(.seconds(1))
-        guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
         cluster.kill(1)
         cluster.leave(2)
         cluster.advance(.seconds(1))
-        guard case .userStatus = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     /// Two of a row's replicas have left, and the remaining nodes have already transferred their misplaced rows.
@@ -559,6 +559,6 @@ import Testing
         #expect(alone.processes[0].node.cluster.isDraining)
         alone.settle()
         #expect(alone.processes[0].node.cluster.isHandedOver)
-        guard case .userStatus = alone.setStatus("ann", "goes on", on: 0) else { return #expect(Bool(false), "refused") }
+        guard case .owner(.record) = alone.setStatus("ann", "goes on", on: 0) else { return #expect(Bool(false), "refused") }
     }
 }

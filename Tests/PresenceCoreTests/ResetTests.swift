@@ -248,7 +248,8 @@ import Testing
         let change = OwnerOperation.subscribe(
             [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown,
             isCounted: false)
-        OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
+        let request = OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now)
+        _ = request.perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners.users, sessions))
         let told = owners.releaseListUpdates(outbox.listUpdatesWhenStored)
         #expect(!isEqual(owners.users, sessions))
@@ -270,7 +271,8 @@ import Testing
         let change = OwnerOperation.subscribe(
             [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown,
             isCounted: false)
-        OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
+        let request = OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now)
+        _ = request.perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners.users, sessions))
     }
 

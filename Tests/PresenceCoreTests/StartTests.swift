@@ -22,7 +22,7 @@ import Testing
             try cluster.restart(0)
             #expect(cluster.processes[0].node.owner.kept(user("ann")).record.customStatus == "kept")
             #expect(cluster.processes[0].node.owner.kept(user("bob")).subscriptions.map(\.target) == [user("ann")])
-            guard case .userStatus(let record)? = cluster.setStatus("ann", "newer", on: 0) else {
+            guard case .owner(.record(let record))? = cluster.setStatus("ann", "newer", on: 0) else {
                 Issue.record("not answered")
                 return
             }

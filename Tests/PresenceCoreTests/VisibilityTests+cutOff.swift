@@ -105,7 +105,8 @@ extension VisibilityTests {
         ] as [(Remnant, String)])
     func json(remnant: Remnant, member: String) throws {
         var json = JSONWriter()
-        try SetVisibility.write(.visibility(Self.hidden, remnant: remnant), to: user("ann"), [], Policy(), into: &json)
+        let answer = CallAnswer.visibility(Self.hidden, remnant: remnant)
+        try API.write(answer, to: .setVisibility, of: user("ann"), errors: [], policy: Policy(), into: &json)
         #expect(String(decoding: json.bytes, as: UTF8.self) == #"{"visibility":"nobody","userIDs":[],"invisible":false"# + member + "}")
     }
 }

@@ -299,7 +299,7 @@ import Testing
                 let text = "\(user)-\(step)"
                 let before = cluster.setStatus(user, text, on: node)
                 cluster.advance(.milliseconds(100))
-                if case .userStatus(let record) = before ?? cluster.lastAnswer(on: node), record.customStatus == text {
+                if case .owner(.record(let record)) = before ?? cluster.lastAnswer(on: node), record.customStatus == text {
                     acknowledged[user, default: []].append(text)
                 }
             default: cluster.advance(.milliseconds(Int(random.next() % 3_000)))

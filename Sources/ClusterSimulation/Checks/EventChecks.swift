@@ -85,7 +85,7 @@ enum EventChecks {
     /// Checks the records of an answer.
     static func checkContents(of answer: CallAnswer, _ cluster: inout SimulatedCluster) {
         switch answer {
-        case .userStatus(let record): checkContents(of: [record], &cluster)
+        case .owner(.record(let record)): checkContents(of: [record], &cluster)
         case .userStatusList(let records, _, _): checkContents(of: records, &cluster)
         case .subscribed(_, _, _, _, _, let records, _): checkContents(of: records ?? [], &cluster)
         case .subscriptions(_, let records, _): checkContents(of: records, &cluster)

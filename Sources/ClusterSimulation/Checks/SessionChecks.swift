@@ -103,7 +103,7 @@ enum SessionChecks {
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
         switch call {
         case .owner(.logout): cluster.truth.ledger.loggedOutAt[user] = cluster.time
-        case .kick: cluster.truth.ledger.kickedAt[user] = cluster.time
+        case .owner(.kick): cluster.truth.ledger.kickedAt[user] = cluster.time
         default: break
         }
     }

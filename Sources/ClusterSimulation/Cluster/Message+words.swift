@@ -64,5 +64,5 @@ extension Message {
 
 extension CallAnswer {
     /// A description for the reader of a log.
-    var words: String { if case .userStatus(let record) = self { record.words } else { "\(self)" } }
+    var words: String { if case .owner(.record(let record)) = self { record.words } else { "\(self)" } }
 }

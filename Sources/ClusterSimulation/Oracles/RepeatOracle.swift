@@ -58,7 +58,7 @@ struct RepeatOracle {
         if answer.outcomes?.contains(where: \.isUncertain) == true { return nil }
         var problem: String?
         switch (call.operation, answer) {
-        case (.publish(let value), .userStatus(let record)):
+        case (.publish(let value), .owner(.record(let record))):
             let event = record.events.newest
             if let first = story.events[call.position] {
                 if event != first { problem = "the first answer had the event \(first)" }

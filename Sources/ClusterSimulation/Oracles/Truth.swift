@@ -147,7 +147,7 @@ struct Truth {
 
     /// Records that a call gets no answer. It may have been carried out or not.
     mutating func unanswered(_ call: SimulatedCall) {
-        if case .setVisibility = call.call { oracles[call.user].end() }
+        if case .owner(.setVisibility) = call.call { oracles[call.user].end() }
         if case .setAppPolicy = call.call { policy.isBusy = false }
         chain.refused(call, mayTakeEffect: true, at: call.at + .milliseconds(5_000))
         guard call.call.changesSubscriptions else { return }
@@ -160,9 +160,9 @@ struct Truth {
         switch call.call {
         case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
         case .friendCall: profiles.refused(call, mayTakeEffect: false)
-        case .setVisibility: oracles[call.user].refuse()
+        case .owner(.setVisibility): oracles[call.user].refuse()
         case .setAppPolicy: policy.isBusy = false
-        case .setSelfStatus(let text, _): refuseStatus(text, of: call.user)
+        case .owner(.setSelfStatus(let text, _)): refuseStatus(text, of: call.user)
         default: if call.call.changesSubscriptions { subscriptions[call.user].isBusy = false }
         }
     }

@@ -12,7 +12,7 @@ package enum API {
 
         /// The same with what the call takes from its token: the time to which it moves the end of a session.
         fileprivate func signed(by caller: Caller) -> Parsed {
-            guard case .renew(let session, 0) = call else { return self }
+            guard case .owner(.renew(let session, 0)) = call else { return self }
             return Parsed(call: .renew(session, until: caller.expiresAt), subject: subject, errors: errors)
         }
     }
@@ -96,6 +96,9 @@ package protocol ClientOperation {
     /// The part of the app's plan to which a call belongs.
     static func scope(of call: Call, by subject: UserID) -> API.Scope
 
+    /// Whether a repetition of a call could be told apart: see ``API/Operation/takesKey``.
+    static var takesKey: Bool { get }
+
     /// Writes the body of an answer that is not a refusal.
     static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
@@ -125,6 +128,8 @@ package protocol OperatorOperation {
 
 extension ClientOperation {
     package static func scope(of call: Call, by subject: UserID) -> API.Scope { .always }
+
+    package static var takesKey: Bool { false }
 
     package static func countRejections(
         in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
@@ -184,7 +189,7 @@ extension Policy {
 
 extension JSONWriter {
     /// Writes the member `userStatus` of an operation that changes the caller's own status, as the caller's streams have it.
-    mutating func ownStatus(_ answer: OwnStatusAnswer, _ policy: Policy) {
+    mutating func ownStatus(_ answer: RecordAnswer, _ policy: Policy) {
         key("userStatus")
         userStatus(answer.record, showsPlatforms: policy.exposesPlatforms, isUnknown: policy.selfReport == .unknown, isOwn: true)
     }

@@ -3,18 +3,7 @@ import PresenceWire
 /// The calls that a client may name by a key, so that it can repeat them (<doc:HTTPAPI#Repeated-calls>).
 extension API.Operation {
     /// Whether a repetition of a call could be told apart. All other operations have the same effect if they are carried out twice.
-    package var takesKey: Bool {
-        switch self {
-        case .publishEvent, .addFriend, .doResponse, .deleteFriends, .deletePendency, .pendencyReport, .modifyFriend, .createFriendGroup,
-            .deleteFriendGroup, .renameFriendGroup, .addFriendsToFriendGroup, .delFriendsFromFriendGroup, .addBlackList, .deleteBlackList,
-            .importFriends, .deleteAllFriends:
-            true
-        case .setSelfStatus, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout,
-            .setVisibility, .getVisibility, .getFriendList, .getPendencyList, .getFriendGroups, .getBlackList, .checkBlackList,
-            .checkFriends, .getSelfProfile, .getUsersProfile, .modifySelfProfile, .streamTicket, .renew, .alive:
-            false
-        }
-    }
+    package var takesKey: Bool { type.takesKey }
 
     /// The key of a call; nil if the call has none. Throws 6017 for a header that cannot be one.
     ///

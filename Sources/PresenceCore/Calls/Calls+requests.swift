@@ -46,11 +46,12 @@ extension Calls {
         case .sessions(let users):
             cluster.send(.answer(id: request.id, .sessions(users.map { QueryOnlineStatus.sessions(of: $0, owner, cluster) })), to: peer)
         case .renew(let session, let expiresAt):
-            let answer = Renew.perform(session, until: expiresAt, of: request.user, owner, &cluster)
-            cluster.send(.answer(id: request.id, answer), to: peer)
+            let renewal = RenewRequest(session: session, expiresAt: expiresAt)
+            cluster.send(.answer(id: request.id, Renew.perform(renewal, of: request.user, owner, &cluster)), to: peer)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
-            OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
+            let isKnown = OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
+            guard isKnown else { return cluster.send(.answer(id: request.id, .refused(.unavailable)), to: peer) }
             keyed.keepAnswer(of: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
@@ -94,18 +95,5 @@ extension Answer {
             case .rateLimited(let seconds): .rateLimited(retryAfter: seconds)
             case .overloaded: .refused(.overloaded)
             }
-    }
-}
-
-extension OwnerOperation {
-    /// Whether the answer states a profile or the user's lists. Unlike a status, they do not say up to which time they are known.
-    fileprivate var readsLists: Bool {
-        switch self {
-        case .chain, .friends, .friendCall, .checkRelations, .profiles: true
-        case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
-            .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
-            .replayWebhooks:
-            false
-        }
     }
 }

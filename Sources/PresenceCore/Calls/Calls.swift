@@ -116,9 +116,7 @@ struct Calls {
         case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, &edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
-        case .record(let record):
-            if case .register = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            finish(sent.call, .userStatus(record), &edge, &cluster)
+        case .record where sent.request.operation == .register: advance(sent.call, &edge, &owner, &cluster, at: now)
         case .refused(let refusal):
             guard case .register = sent.request.operation else {
                 return finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), &edge, &cluster)
@@ -140,6 +138,8 @@ struct Calls {
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
+        // The answer of one owner is the whole answer.
+        default: finish(sent.call, .owner(answer), &edge, &cluster)
         }
     }
 

@@ -50,7 +50,7 @@ extension PendingCalls.Pending {
     /// The answer when the owner has made the change.
     var answerWhenDone: CallAnswer {
         switch call {
-        case .issueTicket(let ticket): .ticket(ticket)
+        case .owner(.issueTicket(let ticket)): .ticket(ticket)
         case .unsubscribeUserStatus where !excluded.isEmpty: .unsubscribed(unknown: excluded)
         default: .done
         }

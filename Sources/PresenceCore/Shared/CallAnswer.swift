@@ -21,7 +21,6 @@ public struct UserRelation: Hashable, Sendable {
 public enum CallAnswer: Equatable, Sendable {
     /// The answer of one owner, which is the whole answer.
     case owner(Answer)
-    case userStatus(Record)
     /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
     /// The users who were evicted, those without room in the list, those who have reached the follower limit, those who are not friends, as
@@ -63,6 +62,9 @@ public enum CallAnswer: Equatable, Sendable {
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case rateLimited(retryAfter: Int)
+
+    /// The record of the caller after a change.
+    public static func userStatus(_ record: Record) -> CallAnswer { .owner(.record(record)) }
 
     /// The change has been made.
     public static let done = CallAnswer.owner(.done)

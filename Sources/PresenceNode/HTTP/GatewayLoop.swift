@@ -138,7 +138,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard case .session(let session) = origin else { return }
         if let index = gateway.index(of: session, of: parsed.subject) { return streams.noteSign(of: index, at: .now()) }
         // The owner forwards a renewal itself.
-        if case .renew = parsed.call { return }
+        if case .owner(.renew) = parsed.call { return }
         shell.perform(
             .alive(session), key: nil, caller: parsed.subject, origin: .backEnd, originSession: .backEnd, from: self,
             token: Self.unusedToken, at: now)

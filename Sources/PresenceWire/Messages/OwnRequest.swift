@@ -29,6 +29,20 @@ public struct DoneAnswer: OwnAnswer {
     public var answer: Answer { .done }
 }
 
+/// The user's record, as it is now.
+public struct RecordAnswer: OwnAnswer {
+    public let record: Record
+
+    public init(record: Record) { self.record = record }
+
+    public init?(_ answer: Answer) {
+        guard case .record(let record) = answer else { return nil }
+        self.record = record
+    }
+
+    public var answer: Answer { .record(record) }
+}
+
 /// Ends one session of the user; nil ends all of them.
 public struct LogoutRequest: OwnRequest {
     public typealias Answer = DoneAnswer
@@ -36,4 +50,26 @@ public struct LogoutRequest: OwnRequest {
     public let session: SessionID?
 
     public init(session: SessionID?) { self.session = session }
+}
+
+/// Moves the end of a session to that of a newer token.
+public struct RenewRequest: OwnRequest {
+    public typealias Answer = DoneAnswer
+
+    public let session: SessionID
+    /// The end of the token.
+    public let expiresAt: Milliseconds
+
+    public init(session: SessionID, expiresAt: Milliseconds) { (self.session, self.expiresAt) = (session, expiresAt) }
+}
+
+/// Sets the custom status, or clears it with an empty text.
+public struct CustomStatusRequest: OwnRequest {
+    public typealias Answer = RecordAnswer
+
+    public let customStatus: String
+    /// The time after which the status ends; nil for that of the app's policy.
+    public let seconds: Int64?
+
+    public init(customStatus: String, seconds: Int64?) { (self.customStatus, self.seconds) = (customStatus, seconds) }
 }

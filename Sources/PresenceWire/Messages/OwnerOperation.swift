@@ -98,6 +98,17 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether the answer states a profile or the user's lists. Unlike a status, they do not say up to which time they are known.
+    public var readsLists: Bool {
+        switch self {
+        case .chain, .friends, .friendCall, .checkRelations, .profiles: true
+        case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
+            .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
+            .replayWebhooks:
+            false
+        }
+    }
+
     /// Whether an answer belongs to the operation. Only a broken node sends another one.
     public func isAnswered(by answer: Answer) -> Bool {
         switch answer {
@@ -105,9 +116,12 @@ public enum OwnerOperation: Hashable, Sendable {
         default: break
         }
         return switch self {
-        case .setSelfStatus, .publishEvent, .register: if case .record = answer { true } else { false }
-        case .unsubscribe, .renew, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
-            if case .done = answer { true } else { false }
+        case .setSelfStatus(let customStatus, let seconds):
+            CustomStatusRequest(customStatus: customStatus, seconds: seconds).isAnswered(by: answer)
+        case .publishEvent, .register: RecordAnswer(answer) != nil
+        case .renew(let session, let expiresAt): RenewRequest(session: session, expiresAt: expiresAt).isAnswered(by: answer)
+        case .unsubscribe, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
+            DoneAnswer(answer) != nil
         case .logout(let session): LogoutRequest(session: session).isAnswered(by: answer)
         case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
         case .subscribe:

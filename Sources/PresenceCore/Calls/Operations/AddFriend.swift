@@ -32,6 +32,8 @@ enum AddFriend: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -63,6 +65,8 @@ enum DoResponse: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
@@ -97,6 +101,8 @@ enum DeleteFriends: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

@@ -16,6 +16,8 @@ enum AddBlackList: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -37,6 +39,8 @@ enum DeleteBlackList: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

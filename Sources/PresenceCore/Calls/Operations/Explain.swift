@@ -46,13 +46,15 @@ enum Explain: OperatorOperation {
     }
 }
 
-extension Calls {
+extension Explain {
     /// Asks the target's owner, the viewer's owner, and every node that may hold a stream of the viewer.
-    mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
-        ask(.explain(viewer, .target), of: target, for: call, &cluster)
-        ask(.explain(target, .viewer), of: viewer, for: call, &cluster)
+    static func ask(
+        about target: UserID, by viewer: UserID, for call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster
+    ) {
+        calls.ask(.explain(viewer, .target), of: target, for: call, &cluster)
+        calls.ask(.explain(target, .viewer), of: viewer, for: call, &cluster)
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            cluster.send(.request(waiting.send(.explain(target, .view), of: viewer, for: call, to: peer)), to: peer)
+            cluster.send(.request(calls.waiting.send(.explain(target, .view), of: viewer, for: call, to: peer)), to: peer)
         }
     }
 }

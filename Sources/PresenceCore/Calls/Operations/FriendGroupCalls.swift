@@ -18,6 +18,8 @@ enum CreateFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -37,6 +39,8 @@ enum DeleteFriendGroup: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
@@ -59,6 +63,8 @@ enum RenameFriendGroup: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
@@ -116,6 +122,8 @@ enum AddFriendsToFriendGroup: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -135,6 +143,8 @@ enum DelFriendsFromFriendGroup: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

@@ -67,6 +67,8 @@ enum DeletePendency: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -96,6 +98,8 @@ enum PendencyReport: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

@@ -58,6 +58,8 @@ enum ImportFriends: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 
+    static let takesKey = true
+
     static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
@@ -100,6 +102,8 @@ enum DeleteAllFriends: ClientOperation {
     }
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static let takesKey = true
 
     static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)

@@ -21,3 +21,8 @@ enum Kick: OperatorOperation {
         json.object { _ in }
     }
 }
+
+extension Call {
+    /// Ends all sessions of the caller, and voids the existing tokens.
+    public static func kick(reason: String) -> Call { .owner(.kick(reason: reason)) }
+}

@@ -24,15 +24,7 @@ extension OwnAnswer {
 
 extension DoneAnswer: OperationAnswer {}
 
-/// The caller's own record after a change.
-struct OwnStatusAnswer: OperationAnswer {
-    let record: Record
-
-    init?(_ answer: CallAnswer) {
-        guard case .userStatus(let record) = answer else { return nil }
-        self.record = record
-    }
-}
+extension RecordAnswer: OperationAnswer {}
 
 /// The results of a call of the relationship chain, and after a block how long a dead member may show the blocker to the blocked users.
 struct ChainAnswer: OperationAnswer {

@@ -83,7 +83,6 @@ extension API {
 public enum Call: Equatable, Sendable {
     /// The caller's owner decides, and its answer is the whole answer.
     case owner(OwnerOperation)
-    case setSelfStatus(customStatus: String, seconds: Int64?)
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
     case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
@@ -91,15 +90,8 @@ public enum Call: Equatable, Sendable {
     case unsubscribeUserStatus([UserID]?, subscribeType: UInt8? = nil)
     /// Reads subscriptions of one type, or of any (R9, R10).
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
-    /// Moves the end of a session to that of the call's token, and shows that its client is alive.
-    case renew(SessionID, until: Milliseconds)
-    /// Changes the caller's visibility.
-    case setVisibility(Visibility.Change)
-    case getVisibility
     /// Explains why the caller sees a user as it does.
     case explain(UserID)
-    /// Ends all sessions of the caller, and voids the existing tokens.
-    case kick(reason: String)
     /// Registers users.
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
@@ -114,10 +106,6 @@ public enum Call: Equatable, Sendable {
     case checkRelations([UserID], RelationCheck.List, isTwoWay: Bool)
     /// Reads the profiles of users (P3).
     case getUsersProfile([UserID])
-    /// Keeps a new ticket for an event stream of the caller, at the caller's owner.
-    case issueTicket(String)
-    /// Uses a ticket.
-    case redeemTicket(String)
     /// Reads the records and the open sessions of users.
     case querySessions([UserID])
     /// Reads a page of the ONLINE users of the caller's app.
@@ -152,13 +140,10 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .owner(let operation): operation.needsUser
-        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .renew,
-            .setVisibility,
-            .getVisibility, .chain, .getFriendList, .friendCall, .checkRelations:
+        case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .chain, .getFriendList, .friendCall,
+            .checkRelations:
             true
-        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy, .getUsersProfile, .issueTicket, .redeemTicket,
-            .querySessions, .onlineUsers, .replayWebhooks:
-            false
+        case .getUserStatus, .explain, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers, .replayWebhooks: false
         }
     }
 
@@ -184,8 +169,6 @@ extension Calls {
     ) {
         switch call {
         case .owner(let operation): ask(operation, of: caller, for: index, &cluster)
-        case .setSelfStatus(let customStatus, let seconds):
-            ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index, &cluster)
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
             let operation = OwnerOperation.publishEvent(
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
@@ -196,9 +179,6 @@ extension Calls {
             beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
-        case .renew(let session, let expiresAt): ask(.renew(session, until: expiresAt), of: caller, for: index, &cluster)
-        case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
-        case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
         case .unsubscribeUserStatus(let targets, let type):
             let operation = OwnerOperation.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index))
             askAfterCheck(operation, of: caller, for: index, &edge, &owner, &cluster, at: now)
@@ -208,13 +188,10 @@ extension Calls {
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
-        case .issueTicket(let ticket): ask(.issueTicket(ticket), of: caller, for: index, &cluster)
-        case .redeemTicket(let ticket): ask(.redeemTicket(ticket), of: caller, for: index, &cluster)
         case .querySessions(let users): querySessions(of: users, for: index, &edge, &owner, &cluster, at: now)
         case .onlineUsers(let query): OnlineUsers.ask(query, by: caller, for: index, &self, &cluster)
         case .replayWebhooks(let since): ReplayWebhooks.ask(since: since, by: caller, for: index, &self, &cluster)
-        case .explain(let target): explain(target, to: caller, for: index, &cluster)
-        case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
+        case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
     }
@@ -235,9 +212,13 @@ extension Calls {
 
 extension OwnerRequest {
     /// Carries out the operation, and answers it.
-    func perform(on owner: inout Owner, into outbox: inout Outbox) {
+    ///
+    /// - Returns: false for an operation that no owner carries out alone: see ``Calls``.
+    func perform(on owner: inout Owner, into outbox: inout Outbox) -> Bool {
         switch request.operation {
-        case .setSelfStatus(let customStatus, let seconds): setSelfStatus(customStatus, seconds, on: &owner, into: &outbox)
+        case .setSelfStatus(let customStatus, let seconds):
+            let change = CustomStatusRequest(customStatus: customStatus, seconds: seconds)
+            SetSelfStatus.decide(change, of: self, on: &owner, into: &outbox)
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             let event = PublishedEvent(
                 value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
@@ -265,8 +246,9 @@ extension OwnerRequest {
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
             .replayWebhooks, .renew:
-            preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
+            return false
         }
+        return true
     }
 }
 

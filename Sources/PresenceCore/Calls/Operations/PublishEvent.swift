@@ -40,7 +40,9 @@ enum PublishEvent: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .events }
 
-    static func write(_ answer: OwnStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static let takesKey = true
+
+    static func write(_ answer: RecordAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         let record = answer.record

@@ -25,12 +25,17 @@ enum Renew: ClientOperation {
 
     /// Forwards the end of a newer token to the node of the session, as a sign of life of the client. Returns the owner's answer.
     static func perform(
-        _ session: SessionID, until expiresAt: Milliseconds, of user: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster
+        _ request: RenewRequest, of user: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) -> PresenceWire.Answer {
         guard let index = owner.users.index(of: user),
-            let session = owner.users[index].sessions.first(where: { $0.id == session && $0.graceDeadline == nil })
+            let session = owner.users[index].sessions.first(where: { $0.id == request.session && $0.graceDeadline == nil })
         else { return .refused(Refusal(code: 6017, detail: "sessionID: is not an open session of the user")) }
-        cluster.send(.renew(session.id, user: user, until: expiresAt), to: session.peer)
+        cluster.send(.renew(session.id, user: user, until: request.expiresAt), to: session.peer)
         return .done
     }
+}
+
+extension Call {
+    /// Moves the end of a session to that of the call's token, and shows that its client is alive.
+    public static func renew(_ session: SessionID, until expiresAt: Milliseconds) -> Call { .owner(.renew(session, until: expiresAt)) }
 }

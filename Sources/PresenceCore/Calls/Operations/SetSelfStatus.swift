@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `setSelfStatus`: sets the custom status, or clears it (T11, T14).
-enum SetSelfStatus: ClientOperation {
+enum SetSelfStatus: ClientOperation, OwnerDecision {
     static let description = OpenAPI.Operation(
         name: "setSelfStatus", summary: "Sets the caller's custom status; empty or null clears it.",
         request: Schema.object([
@@ -31,30 +31,39 @@ enum SetSelfStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
 
-    static func write(_ answer: OwnStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: RecordAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.object { json in json.ownStatus(answer, policy) }
     }
 }
 
-extension OwnerRequest {
+extension SetSelfStatus {
     /// Sets the custom status, or clears it.
-    func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout Owner, into outbox: inout Outbox) {
-        guard customStatus.isEmpty || maySetCustomStatus(owner) else { return answer(.refused(.noSession), into: &outbox) }
-        let user = owner.index(of: id)
-        let validity = seconds ?? owner.policies.policy(of: id).customStatusSeconds
+    static func perform(
+        _ request: CustomStatusRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<RecordAnswer> {
+        guard request.customStatus.isEmpty || maySetCustomStatus(call.id, owner) else { return .refused(.noSession) }
+        let user = owner.index(of: call.id)
+        let validity = request.seconds ?? owner.policies.policy(of: call.id).customStatusSeconds
         let change = StatusChange(
-            customStatus: customStatus, customStatusExpiresAt: validity > 0 ? now.wall + validity * 1_000 : 0,
-            customStatusHasOwnEnd: seconds != nil)
-        if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
-        answerWhenStored(.record(owner.record(of: id)), into: &outbox)
+            customStatus: request.customStatus, customStatusExpiresAt: validity > 0 ? call.now.wall + validity * 1_000 : 0,
+            customStatusHasOwnEnd: request.seconds != nil)
+        if !owner.refresh(user, change, at: call.now, into: &outbox) { call.writeAgain(user, of: owner, into: &outbox) }
+        return .whenStored(RecordAnswer(record: owner.record(of: call.id)))
     }
 
-    /// Whether the user may set a custom status: where the policy demands a session (T11), one is open.
-    private func maySetCustomStatus(_ owner: borrowing Owner) -> Bool {
+    /// Whether a user may set a custom status: where the policy demands a session (T11), one is open.
+    private static func maySetCustomStatus(_ id: UserID, _ owner: borrowing Owner) -> Bool {
         guard owner.policies.policy(of: id).customStatusNeedsSession else { return true }
         guard let user = owner.users.index(of: id) else { return false }
         return owner.users[user].status(with: owner.users[user].record.pushDevices).status == .online
+    }
+}
+
+extension Call {
+    /// Sets the caller's custom status, or clears it with an empty text.
+    public static func setSelfStatus(customStatus: String, seconds: Int64?) -> Call {
+        .owner(.setSelfStatus(customStatus: customStatus, seconds: seconds))
     }
 }

@@ -145,3 +145,11 @@ extension OwnerRequest {
         return true
     }
 }
+
+extension Call {
+    /// Changes the caller's visibility.
+    public static func setVisibility(_ change: Visibility.Change) -> Call { .owner(.setVisibility(change)) }
+
+    /// Reads the caller's visibility.
+    public static let getVisibility = Call.owner(.visibility)
+}

@@ -33,3 +33,11 @@ enum StreamTicket: ClientOperation {
         }
     }
 }
+
+extension Call {
+    /// Keeps a new ticket for an event stream of the caller, at the caller's owner.
+    public static func issueTicket(_ ticket: String) -> Call { .owner(.issueTicket(ticket)) }
+
+    /// Uses a ticket.
+    public static func redeemTicket(_ ticket: String) -> Call { .owner(.redeemTicket(ticket)) }
+}
