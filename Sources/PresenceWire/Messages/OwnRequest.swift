@@ -61,6 +61,11 @@ public struct RenewRequest: OwnRequest {
     public let expiresAt: Milliseconds
 
     public init(session: SessionID, expiresAt: Milliseconds) { (self.session, self.expiresAt) = (session, expiresAt) }
+
+    func write(into wire: inout WireWriter) {
+        wire.session(session)
+        wire.signed(expiresAt)
+    }
 }
 
 /// Sets the custom status, or clears it with an empty text.

@@ -245,7 +245,7 @@ extension WireWriter {
         case .logout(let session):
             tag(OperationTag.logout)
             optional(session) { $0.session($1) }
-        case .renew(let session, let expiresAt): tagged(.renew) { $0.renewal(of: session, until: expiresAt) }
+        case .renew(let session, let expiresAt): tagged(.renew) { RenewRequest(session: session, expiresAt: expiresAt).write(into: &$0) }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             tag(OperationTag.publishEvent)
             signed(value)
@@ -276,11 +276,6 @@ extension WireWriter {
     private mutating func replay(of app: String, since: Milliseconds) {
         text(app)
         signed(since)
-    }
-
-    private mutating func renewal(of session: SessionID, until expiresAt: Milliseconds) {
-        self.session(session)
-        signed(expiresAt)
     }
 
     private mutating func tagged(_ name: OperationTag, _ write: (inout WireWriter) -> Void) {
