@@ -1,9 +1,10 @@
 import PresenceWire
 
-/// The owner's part of an operation whose whole answer is the answer of one owner.
+/// An operation of clients whose whole answer is the answer of one owner: the owner performs the request, and the calling node writes the
+/// answer of the same type.
 ///
 /// A new operation of this kind needs nothing in ``Calls``: see ``Call/owner(_:)`` and ``CallAnswer/owner(_:)``.
-protocol OwnerDecision {
+protocol OwnerDecision: ClientOperation where Answer == Request.Answer {
     associatedtype Request: OwnRequest
 
     /// Carries out a request of a user whom this node owns.
@@ -11,7 +12,7 @@ protocol OwnerDecision {
     /// - Parameter call: the user, the calling node and the time.
     static func perform(
         _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
-    ) -> OwnerReply<Request.Answer>
+    ) -> OwnerReply<Answer>
 }
 
 /// The answer of an owner, and the condition under which it leaves.

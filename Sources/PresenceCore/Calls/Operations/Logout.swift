@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `logout`: ends one session of the user, or all sessions.
-enum Logout: ClientOperation, OwnerDecision {
+enum Logout: OwnerDecision {
     static let description = OpenAPI.Operation(
         name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
         request: Schema.object([

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `setSelfStatus`: sets the custom status, or clears it (T11, T14).
-enum SetSelfStatus: ClientOperation, OwnerDecision {
+enum SetSelfStatus: OwnerDecision {
     static let description = OpenAPI.Operation(
         name: "setSelfStatus", summary: "Sets the caller's custom status; empty or null clears it.",
         request: Schema.object([
