@@ -40,7 +40,7 @@ struct OpenCalls {
             guard !cluster.truth.subscriptions[user].isBusy else { return }
             cluster.truth.subscriptions[user].begin(seconds: call.subscriptionSeconds, at: cluster.time)
         }
-        if case .setVisibility(let change) = call {
+        if case .owner(.setVisibility(let change)) = call {
             guard !cluster.truth.oracles[user].isBusy || isLater(than: cluster.truth.oracles[user].askedAt, cluster) else { return }
             HiddenViewChecks.keepStill(of: user, after: change, &cluster)
             cluster.truth.oracles[user].ask(at: cluster.time)
@@ -49,7 +49,7 @@ struct OpenCalls {
         let client = elsewhere == nil ? caller(user, &cluster) : nil
         guard let node = elsewhere ?? client.flatMap({ cluster.clients[$0].stream?.node }) ?? cluster.randomNode() else {
             if call.changesSubscriptions { cluster.truth.subscriptions[user].isBusy = false }
-            if case .setVisibility = call { cluster.truth.oracles[user].end() }
+            if case .owner(.setVisibility) = call { cluster.truth.oracles[user].end() }
             return
         }
         guard !isSwitchedOff(call, at: node, cluster) else {
@@ -62,7 +62,7 @@ struct OpenCalls {
             // The stream leaves out what an answer sends. Only the owner of the stream may request that.
             call = .subscribeUserStatus(targets, seconds: seconds, sync: false, subscribeType: type)
         }
-        if case .setSelfStatus(let text, let seconds) = call {
+        if case .owner(.setSelfStatus(let text, let seconds)) = call {
             cluster.truth.expectedStatuses[user].append(Truth.ExpectedStatus(text: text, expires: seconds != nil, version: nil))
         }
         let token = cluster.calls.add(
@@ -127,7 +127,7 @@ struct OpenCalls {
         switch (call.call, answer) {
         case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &cluster)
         case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
-        case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
+        case (.owner(.setSelfStatus(let text, let seconds)), .owner(.record(let record))):
             RestChecks.checkDisks(of: record, cluster)
             cluster.truth.expectedStatuses[call.user].append(
                 Truth.ExpectedStatus(
@@ -147,19 +147,19 @@ struct OpenCalls {
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             VisibilityChecks.checkVisibility(of: records, inAnswerTo: call, &cluster)
             StreamChecks.checkList(page, of: call, cluster)
-        case (.setVisibility, .visibility(let rule, let remnant)):
+        case (.owner(.setVisibility), .visibility(let rule, let remnant)):
             // A later call may be on the disks by now.
             if call.at == cluster.truth.oracles[call.user].askedAt { VisibilityChecks.checkRule(of: rule, askedBy: call, &cluster) }
             cluster.truth.oracles[call.user].acknowledge(
                 rule, askedAt: call.at, at: MachineFaultChecks.time(after: remnant, by: node, cluster))
             if isAlone || cluster.isExcused(by: .overruled(call.user)) { cluster.truth.oracles[call.user].doubt() }
-        case (.publishEvent, .userStatus(let record)): EventChecks.published(call, record, isAlone: isAlone, &cluster)
+        case (.publishEvent, .owner(.record(let record))): EventChecks.published(call, record, isAlone: isAlone, &cluster)
         case (.setAppPolicy(let change), .done): PolicyChecks.policyAcknowledged(change, isAlone: isAlone, &cluster)
-        case (.kick, .done): PolicyChecks.kicked(call, &cluster)
-        case (.renew(let session, let expiresAt), .done): SessionChecks.renewed(session, until: expiresAt, &cluster)
+        case (.owner(.kick), .done): PolicyChecks.kicked(call, &cluster)
+        case (.owner(.renew(let session, let expiresAt)), .done): SessionChecks.renewed(session, until: expiresAt, &cluster)
         case (.chain, .chained), (.chain, .blocked), (.getFriendList, .listed):
             ChainChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
-        case (.logout(let session), .done):
+        case (.owner(.logout(let session)), .done):
             cluster.truth.presences[call.user].excusedUntil = max(
                 cluster.truth.presences[call.user].excusedUntil, cluster.time + .milliseconds(5_000))
             if session == nil { noteReachEnded(call.user, &cluster) }
@@ -201,7 +201,7 @@ struct OpenCalls {
                 ExpectedEvents.Published(
                     value: value, askedAt: cluster.time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): PolicyChecks.notePolicyAsked(change, &cluster)
-        case .kick: cluster.truth.reach.doubt(user, at: cluster.time)
+        case .owner(.kick): cluster.truth.reach.doubt(user, at: cluster.time)
         case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &cluster)
         default: break
         }
