@@ -1,0 +1,111 @@
+import Testing
+
+/// The state that a function of the core may change stands in its signature: two machines at most.
+@Suite struct SignatureTests {
+    /// The types of the core with state of their own: the machines of a node, the parts of them that functions receive alone, and the
+    /// places for outputs.
+    static let machines: Set<String> = [
+        "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FanOut", "FollowedQuestions", "Gateway", "Handoff", "Link",
+        "Links", "LocalSessions", "Machines", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
+        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "UserStore",
+        "ViewComparison", "Webhooks",
+    ]
+    /// Most machines that a function may receive as `inout`.
+    static let machinesMax = 2
+
+    /// The functions over the limit, by file and name, with the number of their machines. The list only shrinks.
+    static let exceptions: [String: Int] = [
+        "Calls+requests.swift.answerWithoutUser": 3,
+        "Calls+requests.swift.onRequest": 7,
+        "Calls.swift.advance": 3,
+        "Calls.swift.gather": 3,
+        "Calls.swift.giveUp": 3,
+        "Calls.swift.onAnswer": 3,
+        "Calls.swift.perform": 3,
+        "Calls.swift.repeatDue": 3,
+        "Calls.swift.repeatRequest": 3,
+        "Calls.swift.retryMisrouted": 3,
+        "Calls.swift.tick": 3,
+        "GetUserStatus.swift.answerAtOnce": 3,
+        "GetUserStatus.swift.finishQuery": 3,
+        "OnlineUsers.swift.take": 3,
+        "Operations.swift.begin": 3,
+        "ProfileGathering.swift.ask": 3,
+        "ProfileGathering.swift.begin": 3,
+        "ProfileGathering.swift.finish": 3,
+        "ProfileGathering.swift.finishIfComplete": 3,
+        "ProfileGathering.swift.take": 3,
+        "QueryOnlineStatus.swift.querySessions": 3,
+        "QueryOnlineStatus.swift.take": 3,
+        "RelayTree.swift.onDelta": 3,
+        "RelayTree.swift.onRelay": 3,
+        "ReplayWebhooks.swift.perform": 3,
+        "ReplayWebhooks.swift.take": 3,
+        "ReplicaRepair.swift.onReplicate": 4,
+        "SlotTransfer.swift.deleteMoved": 3,
+        "SlotTransfer.swift.onTransferComplete": 3,
+        "SlotTransfer.swift.written": 3,
+        "SubscribeUserStatus.swift.beginSubscribe": 3,
+        "SubscribeUserStatus.swift.continueSubscribe": 3,
+        "SubscribeUserStatus.swift.onSubscribed": 3,
+        "SubscribeUserStatus.swift.subscribe": 3,
+    ]
+
+    /// The functions of a source with more machines than the limit, by file and name, with the largest number of machines.
+    static func excess(in source: TidyTests.Source) -> [String: Int] {
+        guard source.path.hasPrefix("Sources/PresenceCore/") else { return [:] }
+        var lexer = SwiftLexer(source.text)
+        let tokens = lexer.tokens().map(\.text)
+        var found: [String: Int] = [:]
+        for start in tokens.indices.dropLast() where ["func", "init", "subscript"].contains(tokens[start]) {
+            guard start == 0 || tokens[start - 1] != "." else { continue }
+            let parameters = Self.parameters(tokens[(start + 1)...])
+            let count = zip(parameters, parameters.dropFirst()).count { $0 == "inout" && machines.contains($1) }
+            guard count > machinesMax else { continue }
+            let name = "\(source.path.split(separator: "/").last ?? "").\(tokens[start] == "func" ? tokens[start + 1] : tokens[start])"
+            found[name] = max(found[name] ?? 0, count)
+        }
+        return found
+    }
+
+    /// The tokens of the first parentheses.
+    private static func parameters(_ tokens: ArraySlice<String>) -> ArraySlice<String> {
+        guard let open = tokens.firstIndex(of: "(") else { return [] }
+        var depth = 0
+        for index in tokens[open...].indices {
+            if tokens[index] == "(" { depth += 1 }
+            if tokens[index] == ")" { depth -= 1 }
+            if depth == 0 { return tokens[open...index] }
+        }
+        return tokens[open...]
+    }
+
+    @Test("No function of the core changes more than two machines") func machines() {
+        var measured: [String: Int] = [:]
+        for source in TidyTests.sources { measured.merge(Self.excess(in: source), uniquingKeysWith: max) }
+        #expect(StructureTests.excess(measured, over: Self.machinesMax, except: Self.exceptions) == [])
+    }
+
+    @Test("Every machine of the list is a type of the core") func names() {
+        let texts = TidyTests.sources.filter { $0.path.hasPrefix("Sources/PresenceCore/") }.map(\.text)
+        let missing = Self.machines.filter { name in !texts.contains { $0.contains("struct \(name) ") || $0.contains("struct \(name):") } }
+        #expect(missing.sorted() == [])
+    }
+
+    @Test("The rule finds what it looks for") func rule() {
+        let text = """
+            struct A {
+                /// A sentence (of a comment).
+                func two(_ owner: inout Owner, _ edge: borrowing Edge, _ cluster: inout Cluster, at now: Now) {}
+                mutating func three<Body: Sequence>(
+                    _ body: Body, owner: inout Owner, _ edge: inout Edge,
+                    _ cluster: inout Cluster
+                ) -> (inout Outbox) -> Void { owner.init() }
+                init(_ body: (inout Owner) -> Void, _ cluster: inout Cluster, _ outbox: inout Outbox, _ count: inout Int) {}
+            }
+            """
+        let path = "Sources/PresenceCore/Node/A.swift"
+        #expect(Self.excess(in: TidyTests.Source(path: path, text: text)) == ["A.swift.three": 3, "A.swift.init": 3])
+        #expect(Self.excess(in: TidyTests.Source(path: "Sources/HTTP2/A.swift", text: text)) == [:])
+    }
+}
