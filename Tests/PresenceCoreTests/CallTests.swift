@@ -41,16 +41,17 @@ import Testing
     @Test("A request stays open after an answer that belongs to another operation") func requestStaysOpen() throws {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         let ann = UserID(app: "default", id: "ann")
-        var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
-        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var calls = Calls(after: 0)
+        let edge = Edge(settings: CoreSettings())
+        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var cluster = Self.lone()
         calls.perform(
             .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
-            gateway: 0, token: 7, &edge, &owner, &cluster, at: now)
+            gateway: 0, token: 7, edge, owner, &cluster, at: now)
         let id = try #require(calls.waiting.requests { _ in true }.first).request.id
-        calls.onAnswer(.done, to: id, from: 0, &edge, &owner, &cluster, at: now)
+        calls.onAnswer(.done, to: id, from: 0, edge, owner, &cluster, at: now)
         #expect(calls.waiting.requests { _ in true }.map(\.request.id) == [id] && cluster.outbox.effects.isEmpty)
-        calls.onAnswer(.record(Record(blank: ann)), to: id, from: 0, &edge, &owner, &cluster, at: now)
+        calls.onAnswer(.record(Record(blank: ann)), to: id, from: 0, edge, owner, &cluster, at: now)
         #expect(calls.waiting.count == 0)
         guard case .answer(0, 7, .owner(.record))? = cluster.outbox.effects.first else {
             Issue.record("\(cluster.outbox.effects)")
@@ -62,20 +63,21 @@ import Testing
     private func answer(to call: Call, attempts: Int, refused refusal: Refusal) throws -> CallAnswer? {
         var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         let ann = UserID(app: "default", id: "ann")
-        var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
-        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var calls = Calls(after: 0)
+        let edge = Edge(settings: CoreSettings())
+        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var cluster = Self.lone()
         calls.perform(
-            call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: 7, &edge, &owner, &cluster,
+            call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: 7, edge, owner, &cluster,
             at: now)
         for _ in 1..<attempts {
             calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now)
             now.instant += .milliseconds(100)
-            calls.tick(&edge, &owner, &cluster, at: now)
+            calls.tick(edge, owner, &cluster, at: now)
         }
         let request = try #require(calls.waiting.requests { _ in true }.first).request
         #expect(request.isRepeated == (attempts > 1))
-        calls.onAnswer(.refused(refusal), to: request.id, from: 0, &edge, &owner, &cluster, at: now)
+        calls.onAnswer(.refused(refusal), to: request.id, from: 0, edge, owner, &cluster, at: now)
         guard case .answer(0, 7, let answer)? = cluster.outbox.effects.last else { return nil }
         return answer
     }

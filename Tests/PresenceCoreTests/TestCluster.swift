@@ -391,8 +391,8 @@ extension Node {
     mutating func joinPreparation(at now: Now) { machines.perform(SlotTransfer.joinPreparation(&machines.cluster, at: now), at: now) }
 
     mutating func onTransferComplete(ring: UInt64, offerSequence: UInt64, from peer: PeerIndex) {
-        SlotTransfer.onTransferComplete(
-            ring: ring, offerSequence: offerSequence, from: peer, &machines.owner, &machines.replication, &machines.cluster)
+        let outputs = SlotTransfer.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer, &machines.cluster)
+        machines.perform(outputs, at: Now(instant: Instant(nanoseconds: 0), wall: 0))
     }
 }
 

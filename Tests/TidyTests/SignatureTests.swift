@@ -14,42 +14,7 @@ import Testing
     static let machinesMax = 2
 
     /// The functions over the limit, by file and name, with the number of their machines. The list only shrinks.
-    static let exceptions: [String: Int] = [
-        "Calls+requests.swift.answerWithoutUser": 3,
-        "Calls+requests.swift.onRequest": 7,
-        "Calls.swift.advance": 3,
-        "Calls.swift.gather": 3,
-        "Calls.swift.giveUp": 3,
-        "Calls.swift.onAnswer": 3,
-        "Calls.swift.perform": 3,
-        "Calls.swift.repeatDue": 3,
-        "Calls.swift.repeatRequest": 3,
-        "Calls.swift.retryMisrouted": 3,
-        "Calls.swift.tick": 3,
-        "GetUserStatus.swift.answerAtOnce": 3,
-        "GetUserStatus.swift.finishQuery": 3,
-        "OnlineUsers.swift.take": 3,
-        "Operations.swift.begin": 3,
-        "ProfileGathering.swift.ask": 3,
-        "ProfileGathering.swift.begin": 3,
-        "ProfileGathering.swift.finish": 3,
-        "ProfileGathering.swift.finishIfComplete": 3,
-        "ProfileGathering.swift.take": 3,
-        "QueryOnlineStatus.swift.querySessions": 3,
-        "QueryOnlineStatus.swift.take": 3,
-        "RelayTree.swift.onDelta": 3,
-        "RelayTree.swift.onRelay": 3,
-        "ReplayWebhooks.swift.perform": 3,
-        "ReplayWebhooks.swift.take": 3,
-        "ReplicaRepair.swift.onReplicate": 4,
-        "SlotTransfer.swift.deleteMoved": 3,
-        "SlotTransfer.swift.onTransferComplete": 3,
-        "SlotTransfer.swift.written": 3,
-        "SubscribeUserStatus.swift.beginSubscribe": 3,
-        "SubscribeUserStatus.swift.continueSubscribe": 3,
-        "SubscribeUserStatus.swift.onSubscribed": 3,
-        "SubscribeUserStatus.swift.subscribe": 3,
-    ]
+    static let exceptions: [String: Int] = [:]
 
     /// The functions of a source with more machines than the limit, by file and name, with the largest number of machines.
     static func excess(in source: TidyTests.Source) -> [String: Int] {

@@ -20,16 +20,16 @@ struct Calls {
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
         _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?,
-        token: UInt64, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        token: UInt64, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         let isLimited = origin == .caller
-        let decision = isLimited ? count(call, of: caller, &owner, &cluster, at: now) : .answer
+        let decision = isLimited ? count(call, of: caller, owner, &cluster, at: now) : .answer
         if case .refuse(let seconds) = decision {
             return cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .rateLimited(retryAfter: seconds)))
         }
         if decision == .answer, case .getUserStatus(let users) = call,
-            answerAtOnce(users, viewer, gateway: gateway, token: token, &edge, &owner, &cluster, at: now)
+            answerAtOnce(users, viewer, gateway: gateway, token: token, edge, owner, &cluster, at: now)
         {
             return
         }
@@ -49,9 +49,9 @@ struct Calls {
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
             waiting[index]?.phase = .checkingCaller
-            gather([caller], for: index, &edge, &owner, &cluster, at: now)
+            gather([caller], for: index, edge, owner, &cluster, at: now)
         } else {
-            begin(call, of: caller, index, &edge, &owner, &cluster, at: now)
+            begin(call, of: caller, index, edge, owner, &cluster, at: now)
         }
     }
 
@@ -66,14 +66,14 @@ struct Calls {
 
     /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
     mutating func gather(
-        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = waiting[call]?.viewer
         var asOf = now.wall
         var records: [Record?] = []
         var missing: [UserID] = []
         for user in users {
-            let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster)
+            let record = recordHere(user, viewer, asOf: &asOf, edge, owner, cluster)
             records.append(record)
             if record == nil { missing.append(user) }
         }
@@ -81,12 +81,12 @@ struct Calls {
         waiting[call]?.records = records
         waiting[call]?.asOf = asOf
         for (_, group) in cluster.placement.grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call, &cluster) }
-        advance(call, &edge, &owner, &cluster, at: now)
+        advance(call, edge, owner, &cluster, at: now)
     }
 
     /// Handles an owner's answer to a request.
     mutating func onAnswer(
-        _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster,
         at now: Now
     ) {
         if rates.counted(id, answer, at: now.instant) { return }
@@ -95,70 +95,70 @@ struct Calls {
         switch answer {
         case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
-            finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), &edge, &cluster)
+            finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), edge, &cluster)
         case .followerLimitReached(let targets): countFollowers(of: targets, for: sent.call, &cluster)
         case .followers(let counts):
             add(counts, to: sent.call)
-            advance(sent.call, &edge, &owner, &cluster, at: now)
+            advance(sent.call, edge, owner, &cluster, at: now)
         case .subscriptions(let page, let total):
             waiting[sent.call]?.answered.page = (page, total)
-            gather(page.map(\.target), for: sent.call, &edge, &owner, &cluster, at: now)
+            gather(page.map(\.target), for: sent.call, edge, owner, &cluster, at: now)
         case .explained(let part, let json):
             waiting[sent.call]?.answered.explanations.append(Explanation(part: part, json: json))
-            advance(sent.call, &edge, &owner, &cluster, at: now)
+            advance(sent.call, edge, owner, &cluster, at: now)
         case .records(let records):
             if peer != 0 { waiting[sent.call]?.asOf = min(pending.asOf, edge.relays.knownUpTo(peer)) }
             waiting.fill(records, into: sent.call)
-            advance(sent.call, &edge, &owner, &cluster, at: now)
-        case .sessions(let lists): take(lists, to: sent, &edge, &owner, &cluster, at: now)
+            advance(sent.call, edge, owner, &cluster, at: now)
+        case .sessions(let lists): take(lists, to: sent, edge, owner, &cluster, at: now)
         case .replayed(let count, let isComplete):
-            ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, &edge, &cluster)
-        case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, &edge, &cluster)
+            ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, edge, &cluster)
+        case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
-            onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
-        case .record where sent.request.operation == .register: advance(sent.call, &edge, &owner, &cluster, at: now)
+            onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, edge, owner, &cluster)
+        case .record where sent.request.operation == .register: advance(sent.call, edge, owner, &cluster, at: now)
         case .refused(let refusal):
             guard case .register = sent.request.operation else {
-                return finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), &edge, &cluster)
+                return finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), edge, &cluster)
             }
             waiting[sent.call]?.excluded.append(sent.request.user)
-            advance(sent.call, &edge, &owner, &cluster, at: now)
+            advance(sent.call, edge, owner, &cluster, at: now)
         case .done:
-            if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            finish(sent.call, pending.answerWhenDone, &edge, &cluster)
-        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.addedOutcomes), &edge, &cluster)
+            if case .countQuery = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
+            finish(sent.call, pending.answerWhenDone, edge, &cluster)
+        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.addedOutcomes), edge, &cluster)
         case .blocked(let outcomes, let remnant):
-            finish(sent.call, .blocked(outcomes + pending.addedOutcomes, remnant: remnant), &edge, &cluster)
-        case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, &edge, &cluster)
-        case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, &edge, &cluster)
-        case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, &edge, &cluster)
-        case .friendCalled(let result): finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), &edge, &cluster)
+            finish(sent.call, .blocked(outcomes + pending.addedOutcomes, remnant: remnant), edge, &cluster)
+        case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, edge, &cluster)
+        case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, edge, &cluster)
+        case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, edge, &cluster)
+        case .friendCalled(let result): finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), edge, &cluster)
         case .relationsChecked(let found):
             onChecked(found, by: sent, &cluster)
-            advance(sent.call, &edge, &owner, &cluster, at: now)
+            advance(sent.call, edge, owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
-            finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
+            finish(sent.call, .visibility(privacy.visibility, remnant: remnant), edge, &cluster)
         // The answer of one owner is the whole answer.
-        default: finish(sent.call, .owner(answer), &edge, &cluster)
+        default: finish(sent.call, .owner(answer), edge, &cluster)
         }
     }
 
     /// Continues a call whose records have all arrived.
     mutating func advance(
-        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
         switch waiting[index]?.endCheck(owner.policies.policy(of: pending.caller)) {
-        case .refused(let answer): return finish(index, answer, &edge, &cluster)
-        case .passed(let call): return begin(call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
+        case .refused(let answer): return finish(index, answer, edge, &cluster)
+        case .passed(let call): return begin(call, of: pending.caller, index, edge, owner, &cluster, at: now)
         case nil: break
         }
         switch pending.call {
-        case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, &edge, &owner, &cluster)
-        case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
-        case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
-        case .explain: finish(index, .explained(pending.answered.explanations), &edge, &cluster)
-        case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
+        case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, edge, owner, &cluster)
+        case .subscribeUserStatus: continueSubscribe(index, edge, owner, &cluster)
+        case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
+        case .explain: finish(index, .explained(pending.answered.explanations), edge, &cluster)
+        case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         default: break
         }
@@ -170,7 +170,7 @@ struct Calls {
         cluster.sendToGateways(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
     }
 
-    mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: inout Edge, _ cluster: inout Cluster) {
+    mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: borrowing Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
         if case .refused = answer, let listUpdate = pending.answeredList {
             cluster.sendToGateways(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
@@ -181,8 +181,8 @@ struct Calls {
     // MARK: Time
 
     /// Repeats due requests, and ends calls that have waited for too long. Called at every tick.
-    mutating func tick(_ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        repeatDue(&edge, &owner, &cluster, at: now)
+    mutating func tick(_ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
+        repeatDue(edge, owner, &cluster, at: now)
         rates.tick(at: now.instant)
     }
 
@@ -203,35 +203,35 @@ struct Calls {
     }
 
     /// Repeats at once the requests that a peer has rejected, because it now decides about all its users.
-    mutating func retryMisrouted(by peer: PeerIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func retryMisrouted(by peer: PeerIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         for sent in waiting.requests(where: { $0.peer == peer && $0.retryAt != nil }) { waiting.retry(sent.request.id, at: now.instant) }
-        repeatDue(&edge, &owner, &cluster, at: now)
+        repeatDue(edge, owner, &cluster, at: now)
     }
 
-    private mutating func repeatDue(_ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func repeatDue(_ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         guard waiting.count > 0 else { return }
         for sent in waiting.requests(where: { ($0.retryAt ?? .farFuture) <= now.instant }) {
             guard waiting.take(sent.request.id) != nil else { continue }
-            repeatRequest(sent, &edge, &owner, &cluster, at: now)
+            repeatRequest(sent, edge, owner, &cluster, at: now)
         }
-        for index in waiting.overdue(at: now.instant) { giveUp(index, &edge, &owner, &cluster) }
+        for index in waiting.overdue(at: now.instant) { giveUp(index, edge, owner, &cluster) }
     }
 
     /// Sends a request again to the current owner of its users.
     private mutating func repeatRequest(
-        _ sent: PendingCalls.Sent, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ sent: PendingCalls.Sent, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         // A dead node shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
         if case .followers(let targets) = sent.request.operation {
-            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, edge, owner, &cluster, at: now) }
             let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
             return cluster.send(.request(request), to: sent.peer)
         }
         if sent.request.operation.isForAllNodes {
             // Nodes that have answered may own the users of a dead node now.
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
-                return finish(sent.call, .refused(.unavailable), &edge, &cluster)
+                return finish(sent.call, .refused(.unavailable), edge, &cluster)
             }
             let request = waiting.send(
                 sent.request.operation, of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
@@ -254,25 +254,25 @@ struct Calls {
 
     /// Answers a call whose deadline has passed: with what has arrived, and 50001 for the rest.
     private mutating func giveUp(
-        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster
+        _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }
         for sent in unanswered { _ = waiting.take(sent.request.id) }
-        if [.checkingCaller, .checkingTargets].contains(pending.phase) { return finish(index, .refused(.unavailable), &edge, &cluster) }
+        if [.checkingCaller, .checkingTargets].contains(pending.phase) { return finish(index, .refused(.unavailable), edge, &cluster) }
         switch pending.call {
-        case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
+        case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), edge, &cluster)
         case .getUserStatus where !pending.records.isEmpty, .getSubscribedUserStatus where !pending.records.isEmpty,
             .querySessions where !pending.records.isEmpty:
-            finishQuery(index, &edge, &owner, &cluster)
+            finishQuery(index, edge, owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
-            finish(index, .relationsChecked(pending.relations(of: users)), &edge, &cluster)
+            finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
         case .explain where !pending.answered.explanations.isEmpty:
-            finish(index, .explained(pending.answered.explanations), &edge, &cluster)
-        case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, &edge, &cluster)
+            finish(index, .explained(pending.answered.explanations), edge, &cluster)
+        case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
-            finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), &edge, &cluster)
+            finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), edge, &cluster)
         }
     }
 }

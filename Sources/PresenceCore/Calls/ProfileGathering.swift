@@ -14,27 +14,27 @@ enum ProfileGathering {
 
     /// Begins `getUsersProfile`. The caller's owner counts the call, and the owners of the users are asked at once.
     static func begin(
-        _ users: [UserID], by caller: UserID, _ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge,
+        _ users: [UserID], by caller: UserID, _ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,
         _ cluster: inout Cluster
     ) {
         if calls.waiting[index]?.isLimited == true { calls.ask(.friendCall(.profile), of: caller, for: index, &cluster) }
-        ask(for: users, index, &calls, &edge, &cluster)
+        ask(for: users, index, &calls, edge, &cluster)
     }
 
     /// Takes the friend list of a caller. It is the answer, unless the call wants profiles.
     static func take(
-        _ list: [UInt8], for index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge, _ cluster: inout Cluster
+        _ list: [UInt8], for index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
     ) {
         guard case .getFriendList(let query)? = calls.waiting[index]?.call, query.withProfile,
             let caller = calls.waiting[index]?.caller, let friends = FriendPage(list)?.users(besides: caller)
-        else { return calls.finish(index, .listed(list), &edge, &cluster) }
+        else { return calls.finish(index, .listed(list), edge, &cluster) }
         calls.waiting[index]?.answered.profiles.list = list
-        ask(for: friends, index, &calls, &edge, &cluster)
+        ask(for: friends, index, &calls, edge, &cluster)
     }
 
     /// Takes an owner's answer. Users that it leaves out are asked for again.
     static func take(
-        _ profiles: [AnsweredProfile], to sent: PendingCalls.Sent, _ calls: inout Calls, _ edge: inout Edge, _ cluster: inout Cluster
+        _ profiles: [AnsweredProfile], to sent: PendingCalls.Sent, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
     ) {
         let index = sent.call
         var missing = sent.request.subjects
@@ -45,15 +45,15 @@ enum ProfileGathering {
         // A broken peer may answer without any of them. They then count as unreachable.
         if missing.count == sent.request.subjects.count { missing = [] }
         repeatRequest(for: missing, index, &calls, &cluster)
-        finishIfComplete(index, &calls, &edge, &cluster)
+        finishIfComplete(index, &calls, edge, &cluster)
     }
 
     private static func ask(
-        for users: [UserID], _ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge, _ cluster: inout Cluster
+        for users: [UserID], _ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
     ) {
         calls.waiting[index]?.users = users
         repeatRequest(for: users, index, &calls, &cluster)
-        finishIfComplete(index, &calls, &edge, &cluster)
+        finishIfComplete(index, &calls, edge, &cluster)
     }
 
     /// Asks the present owners of users.
@@ -64,22 +64,22 @@ enum ProfileGathering {
     }
 
     /// Answers the call if nothing is missing.
-    static func finishIfComplete(_ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge, _ cluster: inout Cluster) {
+    static func finishIfComplete(_ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster) {
         guard calls.waiting[index]?.openCount == 0 else { return }
-        finish(index, &calls, &edge, &cluster)
+        finish(index, &calls, edge, &cluster)
     }
 
     /// Answers the call with what has arrived. Users whose owner has not answered have no profile in the answer.
-    static func finish(_ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge, _ cluster: inout Cluster) {
+    static func finish(_ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster) {
         guard let pending = calls.waiting[index] else { return }
         let parts = pending.answered.profiles
         switch (pending.call, parts.list) {
         case (.getUsersProfile, _):
-            calls.finish(index, .profiles(pending.users.map { parts.profiles[$0] }, users: pending.users), &edge, &cluster)
+            calls.finish(index, .profiles(pending.users.map { parts.profiles[$0] }, users: pending.users), edge, &cluster)
         case (.getFriendList, let list?):
             let page = FriendPage(list)?.json { parts.profiles[UserID($0, besides: pending.caller)]?.json }
-            calls.finish(index, .listed(page ?? list), &edge, &cluster)
-        default: calls.finish(index, .refused(.unavailable), &edge, &cluster)
+            calls.finish(index, .listed(page ?? list), edge, &cluster)
+        default: calls.finish(index, .refused(.unavailable), edge, &cluster)
         }
     }
 }

@@ -122,7 +122,9 @@ struct Ownership {
         case listsMayLackEntries
         /// Assume that subscription lists are complete: all rows of the members have arrived.
         case listsAreComplete
-        /// The members are those of the present ring again, or a preparation has ended without a change. Nothing moves any more.
+        /// Nothing may have to move any more. The rows that this node does not keep are deleted, unless others may still need them.
+        ///
+        /// The members are those of the present ring again, a preparation has ended without a change, or a transfer is complete.
         case settled
         /// The acquiring slots are active. `isFirst` the first time in this process.
         case activated(isFirst: Bool)

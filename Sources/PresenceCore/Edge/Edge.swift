@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// The part of a node that serves its clients: the sessions and views of its gateways, and their registrations with the owners.
-package struct Edge {
+package struct Edge: ~Copyable {
     /// The registrations that one peer still has to receive.
     private struct PeerState {
         /// The number of registrations sent to the peer.

@@ -79,26 +79,14 @@ struct RelayTree {
 
     // MARK: Receiving
 
-    /// Handles a record. Returns whether it was accepted.
-    mutating func onDelta(
-        _ record: Record, from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) -> Bool {
-        peers[peer].deltasReceived += 1
-        guard owner.accepts(record.version, at: now) else { return false }
-        let pace = owner.policies.changesRate(of: record.user).map { PushPacing.Pace(rate: $0, now: now.instant) }
-        if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall), pace: pace) { cluster.deliver(delivery) }
-        return true
-    }
+    /// Counts a record that a peer has sent.
+    fileprivate mutating func countDelta(from peer: PeerIndex) { peers[peer].deltasReceived += 1 }
 
-    /// Handles a record that this node forwards.
-    mutating func onRelay(
-        _ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner,
-        _ cluster: inout Cluster, at now: Now
-    ) {
-        guard onDelta(record, from: peer, &fanOut, &owner, &cluster, at: now) else { return }
+    /// Sends a record to the nodes to which this node forwards it.
+    fileprivate mutating func forward(_ record: Record, to numbers: [UInt32], _ cluster: inout Cluster) {
         let targets = numbers.compactMap { cluster.peers.index(ofNumber: $0) }.filter { $0 != 0 && cluster.links.isUp($0) }
         counters.forwarded += 1
-        // The owner lists the record to the nodes that do not receive it, and they ask (``onRelayed(_:from:_:_:at:)``).
+        // The owner lists the record to the nodes that do not receive it, and they ask (``onRelayed(_:from:_:retryInterval:at:)``).
         counters.dropped += UInt64(numbers.count - targets.count)
         spread(record, to: targets, &cluster)
     }
@@ -145,4 +133,25 @@ struct RelayTree {
 
     /// Counts a record that was requested from its owner because no relay had forwarded it.
     mutating func countMissed() { counters.fetched += 1 }
+}
+
+extension Edge {
+    /// Handles a record. Returns whether it was accepted.
+    mutating func onDelta(
+        _ record: Record, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> Bool {
+        relays.countDelta(from: peer)
+        guard owner.accepts(record.version, at: now) else { return false }
+        let pace = owner.policies.changesRate(of: record.user).map { PushPacing.Pace(rate: $0, now: now.instant) }
+        if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall), pace: pace) { cluster.deliver(delivery) }
+        return true
+    }
+
+    /// Handles a record that this node forwards.
+    mutating func onRelay(
+        _ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard onDelta(record, from: peer, &owner, &cluster, at: now) else { return }
+        relays.forward(record, to: numbers, &cluster)
+    }
 }

@@ -100,7 +100,7 @@ extension Machines {
         // Queries read all records again. Answers that waited match no request any more, and calls whose time is over end.
         for peer in cluster.peers.indices { calls.onBarrier(from: peer, cluster, at: now) }
         calls.retry(at: now) { if case .records = $0.request.operation { true } else { false } }
-        calls.tick(&edge, &owner, &cluster, at: now)
+        calls.tick(edge, owner, &cluster, at: now)
     }
 
     // MARK: Operators

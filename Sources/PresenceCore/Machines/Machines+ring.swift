@@ -38,12 +38,25 @@ extension Machines {
     mutating func perform(_ outputs: [Ownership.Output], at now: Now) {
         for output in outputs {
             switch output {
+            case .computeRing: SlotTransfer.computeRing(&cluster)
+            case .change(let new): perform(SlotTransfer.change(to: new, &owner, &cluster, at: now), at: now)
             case .changed(let old, let new): placementChanged(from: old, to: new, at: now)
+            case .beginTransfer: perform(SlotTransfer.restart(&owner, &cluster, at: now), at: now)
+            case .offerPrepared: SlotTransfer.offerPrepared(owner, &cluster)
+            case .announcePrepared: SlotTransfer.announceComplete(cluster.ownership.prefetch, &cluster)
+            case .listsMayLackEntries: owner.listsMayBeIncomplete = true
+            case .listsAreComplete: owner.listsBecameComplete(into: &cluster.outbox)
+            case .settled: deleteMoved()
             case .activated(let isFirst): activated(isFirst: isFirst, at: now)
-            case .settled: SlotTransfer.deleteMoved(&owner, &replication, &cluster)
-            default: perform(SlotTransfer.perform(output, &owner, &cluster, at: now), at: now)
             }
         }
+    }
+
+    /// Deletes the rows that this node does not keep, if no other node needs them.
+    mutating func deleteMoved() {
+        guard let isMoved = SlotTransfer.moved(cluster) else { return }
+        owner.dropUsers(where: isMoved)
+        replication.deleteSlots(where: isMoved, &cluster.outbox)
     }
 
     /// Handles an offer of slots, which also tells the ring that the peer uses.

@@ -13,6 +13,7 @@ struct Machines: ~Copyable {
     var edge: Edge
     var calls: Calls
     var replication = Replication()
+    var receiver = RowReceiver()
     var repair = ReplicaRepair()
     var reports = Reports()
     var facts = SharedFacts()
@@ -58,11 +59,38 @@ struct Machines: ~Copyable {
     // MARK: Rows
 
     /// Stores rows of another node, and ends the sessions of users whom they kick. Without rows the message is a barrier.
+    ///
+    /// Rows that this node cannot read or accept are not acknowledged.
     mutating func onReplicate(_ rows: [Row], ticket: UInt64?, from peer: PeerIndex, at now: Now) {
-        repair.onReplicate(
-            rows, ticket: ticket, from: peer, staleCount: edge.fanOut.staleCount, &facts, &owner, &replication, &cluster, at: now)
+        do throws(RowError) {
+            try facts.receive(rows.filter(\.kind.isForAll), &owner, &cluster, at: now)
+            let rowsOfUsers = rows.filter { $0.kind.isOfUser }
+            if let ticket {
+                if try receiver.receive(rowsOfUsers, isAwaited: true, from: peer, &owner, &cluster, at: now) {
+                    replication.acknowledge(
+                        ticket, to: peer, isBarrier: rows.isEmpty, staleCount: edge.fanOut.staleCount, &cluster.outbox)
+                }
+            } else {
+                _ = try receiver.receive(rowsOfUsers, isAwaited: false, from: peer, &owner, &cluster, at: now)
+            }
+        } catch {
+            receiver.countRefused()
+        }
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
         if rows.isEmpty { calls.onBarrier(from: peer, cluster, at: now) }
+    }
+
+    /// Performs a request to the owner of a user, and ends the sessions of a user whom it kicks.
+    mutating func onRequest(_ request: Request, from peer: PeerIndex, at now: Now) {
+        switch calls.onRequest(request, from: peer, edge, &owner, replication, &cluster, at: now) {
+        case .done: break
+        case .setPolicy(let change, let request): facts.setPolicy(change, request, from: peer, &owner, &cluster, at: now)
+        case .kick(let reason, let request): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
+        case .chain(let call, let request): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
+        case .replayWebhooks(let app, let since):
+            webhooks.perform(replayOf: app, since: since, request, from: peer, &owner, &cluster, at: now)
+        }
+        edge.endSessions(of: cluster.outbox.kicked.takeAll())
     }
 
     /// Completes what has waited for another node's disk.
@@ -73,7 +101,7 @@ struct Machines: ~Copyable {
     /// Completes what has waited for the disk.
     mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
-        SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
+        perform(SlotTransfer.written(ticket, isDurable: isDurable, &cluster), at: now)
         if isDurable { replication.acknowledge(ticket, &cluster.outbox) }
         if let outcome = replication.complete(ticket, isDurable: isDurable) { carryOut(outcome, at: now) }
     }
@@ -142,7 +170,7 @@ struct Machines: ~Copyable {
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty {
             edge.retryMisrouted(by: peer, &owner, &cluster)
-            calls.retryMisrouted(by: peer, &edge, &owner, &cluster, at: now)
+            calls.retryMisrouted(by: peer, edge, owner, &cluster, at: now)
         } else {
             edge.onMisrouted(users, from: peer, cluster, at: now)
             calls.onMisrouted(users, from: peer, retryInterval: cluster.settings.retryInterval, at: now)
@@ -158,7 +186,7 @@ struct Machines: ~Copyable {
         cluster.membership.tick(at: now)
         followMembership(at: now)
         // If all nodes had a fault, the ring stays the same.
-        if wasDraining, !cluster.isDraining { SlotTransfer.deleteMoved(&owner, &replication, &cluster) }
+        if wasDraining, !cluster.isDraining { deleteMoved() }
         owner.tick(at: now, into: &cluster.outbox)
         owner.expireTombstones(at: now, into: &cluster.outbox)
         removal.ask(&owner, &cluster, at: now)
@@ -170,7 +198,7 @@ struct Machines: ~Copyable {
         perform(SlotTransfer.advance(&cluster, at: now), at: now)
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
-        calls.tick(&edge, &owner, &cluster, at: now)
+        calls.tick(edge, owner, &cluster, at: now)
         for pair in cluster.outbox.chains.toReopen.takeAll() { chain.reopen(pair, owner, &cluster, at: now) }
         chain.block(cluster.outbox.chains.toBlock.takeAll())
         chain.tick(&owner, &cluster, at: now)

@@ -157,8 +157,8 @@ public struct NodeStatistics: Equatable, Sendable {
 }
 
 extension ReplicaRepair {
-    fileprivate var statistics: NodeStatistics.Repair {
-        NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: rowsRefusedCount)
+    fileprivate func statistics(_ receiver: RowReceiver) -> NodeStatistics.Repair {
+        NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: receiver.refusedCount)
     }
 }
 
@@ -203,7 +203,7 @@ extension Machines {
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            repair: repair.statistics, relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
+            repair: repair.statistics(receiver), relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
             webhooks: webhooks.statistics(counters, owner.webhookBacklog), condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, views: edge.fanOut.statistics, slotsOwned: cluster.placement.slotsOwned,

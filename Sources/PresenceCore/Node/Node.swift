@@ -198,7 +198,7 @@ public struct Node: ~Copyable {
         wake(at: now)
         machines.calls.perform(
             call, key: key, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token,
-            &machines.edge, &machines.owner, &machines.cluster, at: now)
+            machines.edge, machines.owner, &machines.cluster, at: now)
         run(at: now)
     }
 
@@ -301,13 +301,9 @@ public struct Node: ~Copyable {
         case .watch(let watches): machines.reports.onWatch(watches, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
         case .graces(let graces): machines.reports.onGraces(graces, from: peer, owner: &machines.owner, &machines.cluster, at: now)
-        case .request(let request):
-            machines.calls.onRequest(
-                request, from: peer, &machines.facts, &machines.chain, &machines.webhooks, &machines.edge, &machines.owner,
-                &machines.replication, &machines.cluster, at: now)
-            machines.edge.endSessions(of: machines.cluster.outbox.kicked.takeAll())
+        case .request(let request): machines.onRequest(request, from: peer, at: now)
         case .answer(let id, let answer):
-            machines.calls.onAnswer(answer, to: id, from: peer, &machines.edge, &machines.owner, &machines.cluster, at: now)
+            machines.calls.onAnswer(answer, to: id, from: peer, machines.edge, machines.owner, &machines.cluster, at: now)
         case .misrouted(let users): machines.onMisrouted(users, from: peer, at: now)
         case .requestRegistered(let registrationID, let ring):
             machines.edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, &machines.owner, &machines.cluster)
@@ -318,10 +314,9 @@ public struct Node: ~Copyable {
         case .endSync(let registrationID):
             machines.owner.endSync(from: peer, registrationID: registrationID, at: now, into: &machines.cluster.outbox)
         case .delta(let record):
-            _ = machines.edge.relays.onDelta(record, from: peer, &machines.edge.fanOut, &machines.owner, &machines.cluster, at: now)
+            _ = machines.edge.onDelta(record, from: peer, &machines.owner, &machines.cluster, at: now)
         case .relay(let record, let targets):
-            machines.edge.relays.onRelay(
-                record, toPassOnTo: targets, from: peer, &machines.edge.fanOut, &machines.owner, &machines.cluster, at: now)
+            machines.edge.onRelay(record, toPassOnTo: targets, from: peer, &machines.owner, &machines.cluster, at: now)
         case .relayed(let slots):
             machines.edge.relays.onRelayed(
                 slots, from: peer, machines.edge.fanOut, retryInterval: machines.cluster.settings.retryInterval, at: now)
@@ -337,11 +332,12 @@ public struct Node: ~Copyable {
             machines.onOffer(slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .fetch(let ring, let slots): SlotTransfer.onFetch(slots, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .sent(let ring, let slotsCount):
-            machines.perform(
-                SlotTransfer.onSent(slotsCount: slotsCount, ring: ring, from: peer, machines.owner, &machines.cluster, at: now), at: now)
+            let outputs = SlotTransfer.onSent(
+                slotsCount: slotsCount, ring: ring, from: peer, machines.owner, &machines.cluster, at: now)
+            machines.perform(outputs, at: now)
         case .transferComplete(let ring, let offerSequence):
-            SlotTransfer.onTransferComplete(
-                ring: ring, offerSequence: offerSequence, from: peer, &machines.owner, &machines.replication, &machines.cluster)
+            let outputs = SlotTransfer.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer, &machines.cluster)
+            machines.perform(outputs, at: now)
         case .requestOffer: SlotTransfer.onRequestOffer(from: peer, machines.owner, &machines.cluster)
         case .membership(let message): machines.onMembership(message, from: peer, at: now)
         case .replicate(let ticket, let rows): machines.onReplicate(rows, ticket: ticket, from: peer, at: now)

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The exchange between replicas: rows to keep, and digests by which they find and repair differences.
+/// The digests by which replicas find and repair differences.
 struct ReplicaRepair {
     private var nextDigestAt = Instant(nanoseconds: 0)
     private var nextPeer = 0
@@ -12,60 +12,6 @@ struct ReplicaRepair {
     private(set) var differences: UInt64 = 0
     /// Rows sent to repair differences.
     private(set) var rowsSent: UInt64 = 0
-    /// Rows of other nodes that could not be read.
-    private(set) var rowsRefusedCount: UInt64 = 0
-
-    // MARK: Rows
-
-    /// Handles rows of another replica. Rows that this node cannot read or accept are not acknowledged.
-    ///
-    /// - Parameter staleCount: the number of views here that may be outdated.
-    mutating func onReplicate(
-        _ rows: [Row], ticket: UInt64?, from peer: PeerIndex, staleCount: Int, _ facts: inout SharedFacts, _ owner: inout Owner,
-        _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
-    ) {
-        do throws(RowError) {
-            try facts.receive(rows.filter(\.kind.isForAll), &owner, &cluster, at: now)
-            let isOwned = { [ownership = cluster.ownership] (user: UserID) in ownership.decides(user.slot) }
-            let rowsOfUsers = rows.filter { $0.kind.isOfUser }
-            recordMisplacedRows(among: rowsOfUsers, from: peer, &cluster)
-            guard let ticket else {
-                countMoved(rowsOfUsers, from: peer, &cluster)
-                let bulkCount = cluster.outbox.rowsInBulk.count
-                try cluster.outbox.writeInBulk { (outbox) throws(RowError) in
-                    _ = try owner.receive(rowsOfUsers, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
-                }
-                guard cluster.outbox.rowsInBulk.count > bulkCount else { return }
-                return cluster.outbox.receivedInBulk.formUnion(rowsOfUsers.map { ReceivedRow(row: $0, sender: peer) })
-            }
-            let isAcknowledged = try owner.receive(rowsOfUsers, isOwned: isOwned, isAwaited: true, at: now, into: &cluster.outbox)
-            guard isAcknowledged else { return }
-            replication.acknowledge(ticket, to: peer, isBarrier: rows.isEmpty, staleCount: staleCount, &cluster.outbox)
-        } catch {
-            rowsRefusedCount += 1
-        }
-    }
-
-    /// Records rows that this node does not keep: their sender uses another ring, perhaps the next one.
-    ///
-    /// The sender relies on this node until the replicas by this node's ring have the rows (``SlotTransfer/offerMisplacedRows(_:_:)``).
-    private func recordMisplacedRows(among rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
-        let isNotKept = cluster.ownership.isNotKept
-        guard peer != 0, rows.contains(where: { isNotKept($0.user.slot) }) else { return }
-        // The disk may be about to delete the moved slots. Rows that arrive after that decision stay.
-        cluster.outbox.deletedSlots.removeAll { slot in rows.contains { $0.user.slot == slot } }
-        cluster.ownership.withTransfer(.present) { $0.recordMisplacedRows() }
-    }
-
-    /// Counts the requested rows. Rows of other slots, which are written meanwhile, are not part of the transfer.
-    private func countMoved(_ rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
-        guard cluster.ownership.awaits(peer) else { return }
-        for row in rows where cluster.ownership.awaits(row.user.slot, from: peer) {
-            cluster.ownership.withTransfer(.present) { $0.count(row) }
-        }
-    }
-
-    // MARK: Digests
 
     /// Sends a digest to one of the other nodes, in turn, once in ``CoreSettings/digestInterval`` or a little earlier.
     ///

@@ -3,38 +3,37 @@ import PresenceWire
 /// Moves the rows of slots between nodes when the ring changes.
 ///
 /// Each node offers every peer the hashes of the slots that the peer keeps. The peer requests the slots that differ, a page at a time, and
-/// reports when all of them are on its disk. ``Ownership`` decides what follows. This type carries out its outputs, and composes the
-/// messages.
+/// reports when all of them are on its disk. ``Ownership`` decides what follows. This type composes the messages, and
+/// ``Machines/perform(_:at:)`` carries out the outputs.
 ///
 /// Each function returns the outputs that follow. The caller carries them out in order, each with those that follow from it.
 enum SlotTransfer {
-    // MARK: Outputs
+    // MARK: The ring
 
-    /// Carries out an output, except those that concern all machines (``Machines/perform(_:at:)``).
-    static func perform(
-        _ output: Ownership.Output, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) -> [Ownership.Output] {
-        switch output {
-        case .computeRing:
-            cluster.outbox.effects.append(.computeRing(cluster.peers.ringMembers(isDraining: cluster.isDraining)))
-        case .change(let new):
-            let old = cluster.placement
-            owner.nodesCount = max(new.ring.members.count, 1)
-            if cluster.ownership.change(to: new, clock: owner.clock.current(at: now.wall), at: now) {
-                for peer in cluster.peers.others { cluster.send(.requestOffer, to: peer) }
-            }
-            return begin(&owner, &cluster, at: now) + [.changed(from: old, to: new)]
-        case .beginTransfer:
-            cluster.ownership.beginTransfer(isDemoted: false, clock: owner.clock.current(at: now.wall), at: now)
-            return begin(&owner, &cluster, at: now)
-        case .offerPrepared:
-            if let next = cluster.ownership.ring.preparation?.placement { offerAll(by: next, .prepared, owner, &cluster) }
-        case .announcePrepared: announceComplete(cluster.ownership.prefetch, &cluster)
-        case .listsMayLackEntries: owner.listsMayBeIncomplete = true
-        case .listsAreComplete: owner.listsBecameComplete(into: &cluster.outbox)
-        case .changed, .activated, .settled: preconditionFailure("\(output) concerns all machines")
+    /// Asks the shell for the ring of the members.
+    static func computeRing(_ cluster: inout Cluster) {
+        cluster.outbox.effects.append(.computeRing(cluster.peers.ringMembers(isDraining: cluster.isDraining)))
+    }
+
+    /// Changes the ring, and starts its transfer.
+    static func change(to new: Placement, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        let old = cluster.placement
+        owner.nodesCount = max(new.ring.members.count, 1)
+        if cluster.ownership.change(to: new, clock: owner.clock.current(at: now.wall), at: now) {
+            for peer in cluster.peers.others { cluster.send(.requestOffer, to: peer) }
         }
-        return []
+        return begin(&owner, &cluster, at: now) + [.changed(from: old, to: new)]
+    }
+
+    /// Asks all members again by the present ring.
+    static func restart(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        cluster.ownership.beginTransfer(isDemoted: false, clock: owner.clock.current(at: now.wall), at: now)
+        return begin(&owner, &cluster, at: now)
+    }
+
+    /// Offers each linked peer the slots that it keeps by the prepared ring, if there is one.
+    static func offerPrepared(_ owner: borrowing Owner, _ cluster: inout Cluster) {
+        if let next = cluster.ownership.ring.preparation?.placement { offerAll(by: next, .prepared, owner, &cluster) }
     }
 
     /// Starts a transfer: every user gets its role, and all members are asked.
@@ -186,21 +185,18 @@ enum SlotTransfer {
 
     /// Records that a peer has all rows of a ring on its disk.
     static func onTransferComplete(
-        ring: UInt64, offerSequence: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ replication: inout Replication,
-        _ cluster: inout Cluster
-    ) {
+        ring: UInt64, offerSequence: UInt64, from peer: PeerIndex, _ cluster: inout Cluster
+    ) -> [Ownership.Output] {
         let which = Ownership.transfer(of: ring)
         cluster.ownership.withTransfer(which) { $0.completed(ring, offerSequence: offerSequence, peer: peer) }
-        if which == .present { deleteMoved(&owner, &replication, &cluster) }
+        return which == .present ? [.settled] : []
     }
 
     /// Reports that all received rows are on this node's disk, so that the other nodes need not keep them for this node.
-    static func written(
-        _ ticket: UInt64, isDurable: Bool, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster
-    ) {
-        guard cluster.ownership.withTransfer(.present, { $0.written(ticket, isDurable: isDurable) }) else { return }
+    static func written(_ ticket: UInt64, isDurable: Bool, _ cluster: inout Cluster) -> [Ownership.Output] {
+        guard cluster.ownership.withTransfer(.present, { $0.written(ticket, isDurable: isDurable) }) else { return [] }
         announceComplete(cluster.ownership.transfer, &cluster)
-        deleteMoved(&owner, &replication, &cluster)
+        return [.settled]
     }
 
     /// Sends each member the completion of a ring.
@@ -217,20 +213,18 @@ enum SlotTransfer {
         offerAll(by: cluster.placement, .present, owner, &cluster)
     }
 
-    /// Deletes rows that this node does not keep, in memory and on disk, once each member has its rows.
+    /// The slots whose rows this node deletes, in memory and on disk, once each member has its rows; nil while there are none.
     ///
     /// - A draining node keeps them, because the other nodes ask it again if they end first.
     /// - A node keeps them while another ring is awaited: the member that should keep them may be dead, and the next ring names the new
     ///   replica.
     /// - The disk must not keep them: a node that came back with them much later would revive subscriptions whose tombstones have expired
     ///   (``CoreSettings/tombstoneHorizon``).
-    static func deleteMoved(_ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster) {
+    static func moved(_ cluster: Cluster) -> ((Slot) -> Bool)? {
         guard !cluster.isDraining, cluster.ownership.isInForce, cluster.isCompleteEverywhere, cluster.ownership.transfer.isWritten,
             !cluster.ownership.transfer.hasMisplacedRows
-        else { return }
-        let isNotKept = cluster.ownership.isNotKept
-        owner.dropUsers(where: isNotKept)
-        replication.deleteSlots(where: isNotKept, &cluster.outbox)
+        else { return nil }
+        return cluster.ownership.isNotKept
     }
 
     /// The role of this node for each slot, by the present ring.

@@ -69,11 +69,11 @@ extension Fields {
 extension Calls {
     /// Asks the caller's owner, which also counts the call. The owners of the other users are asked after it has answered.
     mutating func checkRelations(
-        _ users: [UserID], in list: RelationCheck.List, of caller: UserID, for call: PendingCalls.CallIndex, _ edge: inout Edge,
+        _ users: [UserID], in list: RelationCheck.List, of caller: UserID, for call: PendingCalls.CallIndex, _ edge: borrowing Edge,
         _ cluster: inout Cluster
     ) {
         // No owner answers a call whose users are all invalid.
-        if users.isEmpty { return finish(call, .relationsChecked([]), &edge, &cluster) }
+        if users.isEmpty { return finish(call, .relationsChecked([]), edge, &cluster) }
         ask(.checkRelations(RelationCheck(.own(users), in: list)), of: caller, for: call, &cluster)
     }
 

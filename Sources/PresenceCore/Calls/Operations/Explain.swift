@@ -63,9 +63,8 @@ extension Explain {
 enum ExplanationText {
     /// The part of this node.
     static func part(
-        of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: borrowing Owner,
-        _ cluster: Cluster,
-        at now: Now
+        of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: borrowing Edge, _ owner: borrowing Owner,
+        _ cluster: borrowing Cluster, at now: Now
     ) -> Answer {
         var json = JSONWriter(reserving: 1_024)
         json.object { json in
@@ -212,7 +211,7 @@ enum ExplanationText {
 
     /// The state of this node's gateways.
     private static func writeView(
-        of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: Edge, _ cluster: Cluster
+        of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: borrowing Edge, _ cluster: borrowing Cluster
     ) {
         let held = edge.fanOut.recordHeld(of: target)
         json.member("viewerSessions", Int64(edge.sessions.sessions(of: viewer).count))

@@ -98,7 +98,7 @@ struct UserStatusAnswer: OperationAnswer {
 extension Calls {
     /// Answers a query without a hop, from records that this node owns or watches. Returns whether it has all of them.
     func answerAtOnce(
-        _ users: [UserID], _ viewer: UserID?, gateway: Int?, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
+        _ users: [UserID], _ viewer: UserID?, gateway: Int?, token: UInt64, _ edge: borrowing Edge, _ owner: borrowing Owner,
         _ cluster: inout Cluster,
         at now: Now
     ) -> Bool {
@@ -106,7 +106,7 @@ extension Calls {
         records.reserveCapacity(users.count)
         var asOf = now.wall
         for user in users {
-            guard let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster) else { return false }
+            guard let record = recordHere(user, viewer, asOf: &asOf, edge, owner, cluster) else { return false }
             records.append(record)
         }
         cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
@@ -115,7 +115,7 @@ extension Calls {
 
     /// Returns a user's record if this node owns it, or watches the user and the owner is alive; nil otherwise.
     func recordHere(
-        _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: inout Edge, _ owner: inout Owner, _ cluster: Cluster
+        _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: Cluster
     )
         -> Record?
     {
@@ -127,19 +127,19 @@ extension Calls {
     }
 
     /// Answers a query with the records that it has. Users may have hidden while it waited, so it reads the records of this node again.
-    mutating func finishQuery(_ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func finishQuery(_ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard let pending = waiting[index] else { return }
         var (records, asOf) = (pending.records, pending.asOf)
         for (position, user) in pending.users.enumerated() {
-            guard let record = recordHere(user, pending.viewer, asOf: &asOf, &edge, &owner, cluster) else { continue }
+            guard let record = recordHere(user, pending.viewer, asOf: &asOf, edge, owner, cluster) else { continue }
             records[position] = record
         }
         if case .getUserStatus(let users) = pending.call {
-            finish(index, .userStatusList(records, users: users, asOf: asOf), &edge, &cluster)
+            finish(index, .userStatusList(records, users: users, asOf: asOf), edge, &cluster)
         } else if case .querySessions(let users) = pending.call {
-            finish(index, .sessions(records, users: users, pending.answered.sessions, asOf: asOf), &edge, &cluster)
+            finish(index, .sessions(records, users: users, pending.answered.sessions, asOf: asOf), edge, &cluster)
         } else {
-            finish(index, .subscriptions(pending.answered.page.rows, records: records, total: pending.answered.page.total), &edge, &cluster)
+            finish(index, .subscriptions(pending.answered.page.rows, records: records, total: pending.answered.page.total), edge, &cluster)
         }
     }
 
@@ -154,7 +154,7 @@ extension Calls {
     }
 
     /// Counts a query that another node answers, for the user's owner.
-    mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
+    mutating func count(_ request: Request, isMade: Bool, _ owner: borrowing Owner, at now: Now) -> Answer {
         guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
         return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
@@ -162,7 +162,7 @@ extension Calls {
 
     /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
     mutating func count(
-        _ call: Call, of caller: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ call: Call, of caller: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) -> RateLimits.OnQuery {
         guard case .getUserStatus(let users) = call, users.count != 1 || users[0] != caller else { return .answer }  // T15
         guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }

@@ -33,9 +33,9 @@ enum ImportUsers: OperatorOperation {
 
 extension Calls {
     /// Asks the owner of each user. The answer names the users that could not be registered.
-    mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ cluster: inout Cluster) {
+    mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ cluster: inout Cluster) {
         // No owner answers a call whose users are all invalid.
-        if users.isEmpty { return finish(call, .imported(failed: []), &edge, &cluster) }
+        if users.isEmpty { return finish(call, .imported(failed: []), edge, &cluster) }
         for user in users { ask(.register, of: user, for: call, &cluster) }
     }
 }

@@ -81,14 +81,14 @@ extension OnlineUsers {
 
     /// Takes the users of one node. After those of all nodes, the page has the first of them.
     static func take(
-        _ users: [OnlineUser], total: UInt64, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge,
+        _ users: [OnlineUser], total: UInt64, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,
         _ cluster: inout Cluster
     ) {
         calls.waiting[call]?.answered.onlineUsers += users
         calls.waiting[call]?.answered.onlineTotal += Int(clamping: min(total, 1 << 40))
         guard let pending = calls.waiting[call], pending.openCount == 0, case .onlineUsers(let query) = pending.call else { return }
         let sorted = pending.answered.onlineUsers.sorted { OnlineUser.isBefore($0.user, $1.user) }
-        calls.finish(call, .onlineUsers(Array(sorted.prefix(query.limit)), total: pending.answered.onlineTotal), &edge, &cluster)
+        calls.finish(call, .onlineUsers(Array(sorted.prefix(query.limit)), total: pending.answered.onlineTotal), edge, &cluster)
     }
 
     /// Slots that are searched at a time.

@@ -164,7 +164,7 @@ extension OwnerOperation {
 extension Calls {
     /// Sends the owners of a call their requests.
     mutating func begin(
-        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
+        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner,
         _ cluster: inout Cluster, at now: Now
     ) {
         switch call {
@@ -174,21 +174,21 @@ extension Calls {
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
                 session: waiting.originSession(of: index).session)
             ask(operation, of: caller, for: index, &cluster)
-        case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
+        case .getUserStatus(let users): gather(users, for: index, edge, owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
-            beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
+            beginSubscribe(index, to: targets, sync: sync, edge, owner, &cluster, at: now)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
         case .unsubscribeUserStatus(let targets, let type):
             let operation = OwnerOperation.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index))
-            askAfterCheck(operation, of: caller, for: index, &edge, &owner, &cluster, at: now)
-        case .chain(let call): askAfterCheck(.chain(call), of: caller, for: index, &edge, &owner, &cluster, at: now)
-        case .friendCall(let call): askAfterCheck(.friendCall(call), of: caller, for: index, &edge, &owner, &cluster, at: now)
+            askAfterCheck(operation, of: caller, for: index, edge, owner, &cluster, at: now)
+        case .chain(let call): askAfterCheck(.chain(call), of: caller, for: index, edge, owner, &cluster, at: now)
+        case .friendCall(let call): askAfterCheck(.friendCall(call), of: caller, for: index, edge, owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
-        case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, &edge, &cluster)
-        case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, &edge, &cluster)
-        case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
-        case .querySessions(let users): querySessions(of: users, for: index, &edge, &owner, &cluster, at: now)
+        case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, edge, &cluster)
+        case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
+        case .importUsers(let users): importUsers(users, for: index, edge, &cluster)
+        case .querySessions(let users): querySessions(of: users, for: index, edge, owner, &cluster, at: now)
         case .onlineUsers(let query): OnlineUsers.ask(query, by: caller, for: index, &self, &cluster)
         case .replayWebhooks(let since): ReplayWebhooks.ask(since: since, by: caller, for: index, &self, &cluster)
         case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
@@ -200,13 +200,13 @@ extension Calls {
 extension Calls {
     /// Asks the caller's owner, after a check of the users whom the call names.
     private mutating func askAfterCheck(
-        _ operation: OwnerOperation, of caller: UserID, for index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
+        _ operation: OwnerOperation, of caller: UserID, for index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner,
         _ cluster: inout Cluster, at now: Now
     ) {
         guard let targets = waiting[index]?.beginCheck(owner.policies.policy(of: caller)) else {
             return ask(operation, of: caller, for: index, &cluster)
         }
-        gather(targets, for: index, &edge, &owner, &cluster, at: now)
+        gather(targets, for: index, edge, owner, &cluster, at: now)
     }
 }
 

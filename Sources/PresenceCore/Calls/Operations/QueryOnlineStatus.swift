@@ -95,11 +95,11 @@ extension JSONWriter {
 extension Calls {
     /// Gathers the records and the open sessions of users.
     mutating func querySessions(
-        of users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        of users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster,
         at now: Now
     ) {
         askSessions(of: users, for: call, &cluster)
-        gather(users, for: call, &edge, &owner, &cluster, at: now)
+        gather(users, for: call, edge, owner, &cluster, at: now)
     }
 
     /// Asks the owners of users for their sessions.
@@ -114,11 +114,11 @@ extension Calls {
 
     /// Takes the sessions of the users of a request, in its order.
     mutating func take(
-        _ lists: [[UserSession]], to sent: PendingCalls.Sent, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        _ lists: [[UserSession]], to sent: PendingCalls.Sent, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster,
         at now: Now
     ) {
         guard case .sessions(let users) = sent.request.operation else { return }
         for (user, list) in zip(users, lists) { waiting[sent.call]?.answered.sessions[user] = list }
-        advance(sent.call, &edge, &owner, &cluster, at: now)
+        advance(sent.call, edge, owner, &cluster, at: now)
     }
 }

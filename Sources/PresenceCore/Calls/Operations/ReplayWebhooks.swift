@@ -54,22 +54,24 @@ enum ReplayWebhooks: OperatorOperation {
 
     /// Takes the count of one node. The call is answered after those of all nodes.
     static func take(
-        _ count: UInt64, isComplete: Bool, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: inout Edge,
+        _ count: UInt64, isComplete: Bool, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,
         _ cluster: inout Cluster
     ) {
         calls.waiting[call]?.answered.replayed.eventsCount += Int(clamping: min(count, 1 << 40))
         if !isComplete { calls.waiting[call]?.answered.replayed.isComplete = false }
         guard let pending = calls.waiting[call], pending.openCount == 0 else { return }
         let (eventsCount, isComplete) = pending.answered.replayed
-        calls.finish(call, .replayed(eventsCount: eventsCount, isComplete: isComplete), &edge, &cluster)
+        calls.finish(call, .replayed(eventsCount: eventsCount, isComplete: isComplete), edge, &cluster)
     }
+}
 
+extension Webhooks {
     /// Replays the events of the users that this node owns. The answer waits until the rows are on two disks.
-    static func perform(
-        _ app: String, since: Milliseconds, _ request: Request, from peer: PeerIndex, _ webhooks: inout Webhooks, _ owner: inout Owner,
-        _ cluster: inout Cluster, at now: Now
+    mutating func perform(
+        replayOf app: String, since: Milliseconds, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster,
+        at now: Now
     ) {
-        let (count, isComplete) = webhooks.replay(app, since: since, &owner, &cluster, at: now)
+        let (count, isComplete) = replay(app, since: since, &owner, &cluster, at: now)
         cluster.outbox.answersWhenStored.append((peer, request.id, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
     }
 }

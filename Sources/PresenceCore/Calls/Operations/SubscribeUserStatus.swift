@@ -96,26 +96,26 @@ enum SubscribeUserStatus: ClientOperation {
 extension Calls {
     /// Begins a subscription, or collects the records of the targets first.
     mutating func beginSubscribe(
-        _ index: PendingCalls.CallIndex, to targets: [UserID], sync: Bool, _ edge: inout Edge, _ owner: inout Owner,
+        _ index: PendingCalls.CallIndex, to targets: [UserID], sync: Bool, _ edge: borrowing Edge, _ owner: borrowing Owner,
         _ cluster: inout Cluster, at now: Now
     ) {
         guard let caller = waiting[index]?.caller else { return }
         waiting[index]?.users = targets
         if sync || owner.policies.policy(of: caller).mustBeRegistered {
-            gather(targets, for: index, &edge, &owner, &cluster, at: now)
+            gather(targets, for: index, edge, owner, &cluster, at: now)
         } else {
-            subscribe(index, &edge, &owner, &cluster)
+            subscribe(index, edge, owner, &cluster)
         }
     }
 
     /// Sends the owner the targets that are left.
     private mutating func subscribe(
-        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster
+        _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
-        if let refusal = excludeFullTargets(from: index, &owner) { return finish(index, .refused(refusal), &edge, &cluster) }
+        if let refusal = excludeFullTargets(from: index, owner) { return finish(index, .refused(refusal), edge, &cluster) }
         guard let pending = waiting[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
         let targets = pending.users
-        if targets.isEmpty { return finish(index, subscribed(pending), &edge, &cluster) }
+        if targets.isEmpty { return finish(index, subscribed(pending), edge, &cluster) }
         let originSessions = pending.originSessions
         let isAnswered = sync && originSessions.count <= 1 && originSessions != [.backEnd]
         // N8: the subscriber receives only later changes, unless it requested the current records.
@@ -144,7 +144,7 @@ extension Calls {
     }
 
     /// The refusal of a whole call because there is no room for `surplus`; nil if it is not refused (T37).
-    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: inout Owner) -> Refusal? {
+    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: borrowing Owner) -> Refusal? {
         let policy = owner.policies.policy(of: caller)
         guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
         return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
@@ -152,28 +152,28 @@ extension Calls {
 
     /// Continues a subscription whose records or follower counts have arrived.
     mutating func continueSubscribe(
-        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster
+        _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
-        if waiting[index]?.followerSums == nil, let refusal = excludeUnknown(index, &owner) {
-            return finish(index, .refused(refusal), &edge, &cluster)
+        if waiting[index]?.followerSums == nil, let refusal = excludeUnknown(index, owner) {
+            return finish(index, .refused(refusal), edge, &cluster)
         }
-        subscribe(index, &edge, &owner, &cluster)
+        subscribe(index, edge, owner, &cluster)
     }
 
     /// Handles the owner's answer.
     mutating func onSubscribed(
-        _ index: PendingCalls.CallIndex, evicted: [UserID], refused: [UserID], nonFriends: [UserID], _ edge: inout Edge,
-        _ owner: inout Owner, _ cluster: inout Cluster
+        _ index: PendingCalls.CallIndex, evicted: [UserID], refused: [UserID], nonFriends: [UserID], _ edge: borrowing Edge,
+        _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         guard let pending = waiting[index], case .subscribeUserStatus = pending.call else { return }
-        if let refusal = refusal(ofSurplus: refused, by: pending.caller, &owner) {
-            return finish(index, .refused(refusal), &edge, &cluster)
+        if let refusal = refusal(ofSurplus: refused, by: pending.caller, owner) {
+            return finish(index, .refused(refusal), edge, &cluster)
         }
-        finish(index, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), &edge, &cluster)
+        finish(index, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
     }
 
     /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37).
-    private mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: inout Owner) -> Refusal? {
+    private mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: borrowing Owner) -> Refusal? {
         guard let pending = waiting[index], owner.policies.policy(of: pending.caller).mustBeRegistered else { return nil }
         let unknown = zip(pending.users, pending.records).filter { $1?.isOfKnownUser == false }.map(\.0)
         guard !unknown.isEmpty else { return nil }
@@ -205,7 +205,7 @@ extension Calls {
 
     /// Leaves out the targets that have reached the follower limit, after all nodes have answered. Returns why the whole call is refused,
     /// if it is (T37).
-    private mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: inout Owner) -> Refusal? {
+    private mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: borrowing Owner) -> Refusal? {
         guard let pending = waiting[call], let followerSums = pending.followerSums else { return nil }
         let policy = owner.policies.policy(of: pending.caller)
         let most = Int(policy.followersMax)

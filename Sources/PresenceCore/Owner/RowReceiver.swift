@@ -1,0 +1,50 @@
+import PresenceWire
+
+/// Receives the rows of other nodes: those that a replica keeps for their owner, and those of a transfer of slots.
+struct RowReceiver {
+    /// Messages of other nodes whose rows could not be read.
+    private(set) var refusedCount: UInt64 = 0
+
+    /// Counts a message whose rows could not be read.
+    mutating func countRefused() { refusedCount += 1 }
+
+    /// Stores the rows of users that another node has sent.
+    ///
+    /// - Parameter isAwaited: whether the sender waits for the disk of this node. Other rows are written in bulk.
+    /// - Returns: whether the rows are acknowledged when they are stored.
+    func receive(
+        _ rows: [Row], isAwaited: Bool, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) throws(RowError) -> Bool {
+        let isOwned = { [ownership = cluster.ownership] (user: UserID) in ownership.decides(user.slot) }
+        recordMisplacedRows(among: rows, from: peer, &cluster)
+        if isAwaited { return try owner.receive(rows, isOwned: isOwned, isAwaited: true, at: now, into: &cluster.outbox) }
+        countMoved(rows, from: peer, &cluster)
+        let bulkCount = cluster.outbox.rowsInBulk.count
+        try cluster.outbox.writeInBulk { (outbox) throws(RowError) in
+            _ = try owner.receive(rows, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
+        }
+        if cluster.outbox.rowsInBulk.count > bulkCount {
+            cluster.outbox.receivedInBulk.formUnion(rows.map { ReceivedRow(row: $0, sender: peer) })
+        }
+        return false
+    }
+
+    /// Records rows that this node does not keep: their sender uses another ring, perhaps the next one.
+    ///
+    /// The sender relies on this node until the replicas by this node's ring have the rows (``SlotTransfer/offerMisplacedRows(_:_:)``).
+    private func recordMisplacedRows(among rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
+        let isNotKept = cluster.ownership.isNotKept
+        guard peer != 0, rows.contains(where: { isNotKept($0.user.slot) }) else { return }
+        // The disk may be about to delete the moved slots. Rows that arrive after that decision stay.
+        cluster.outbox.deletedSlots.removeAll { slot in rows.contains { $0.user.slot == slot } }
+        cluster.ownership.withTransfer(.present) { $0.recordMisplacedRows() }
+    }
+
+    /// Counts the requested rows. Rows of other slots, which are written meanwhile, are not part of the transfer.
+    private func countMoved(_ rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
+        guard cluster.ownership.awaits(peer) else { return }
+        for row in rows where cluster.ownership.awaits(row.user.slot, from: peer) {
+            cluster.ownership.withTransfer(.present) { $0.count(row) }
+        }
+    }
+}
