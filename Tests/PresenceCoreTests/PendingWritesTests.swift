@@ -17,12 +17,13 @@ import Testing
             let number = UInt64(10 + 2 * ticket)
             writes.add(
                 PendingWrites.Write(
-                    ticket: number, replicaTicket: number, barrierTicket: ticket == 0 ? 11 : nil, answers: [], listUpdates: updates,
-                    acknowledgements: [], rows: [], needs: [[1]], barrierPeers: ticket == 0 ? [1, 2] : [], isStored: true,
+                    ticket: number, replicaTicket: number, barrierTicket: ticket == 0 ? 11 : nil,
+                    continuations: updates.map { .listUpdate($0.listUpdate, to: $0.peer) }, rows: [], needs: [[1]],
+                    barrierPeers: ticket == 0 ? [1, 2] : [], isStored: true,
                     deadline: Instant(nanoseconds: 2_000_000_000)))
         }
         func released(_ outcome: PendingWrites.Outcome?) -> [ListUpdate] {
-            if case .done(let write) = outcome { write.listUpdates.map(\.listUpdate) } else { [] }
+            if case .done(let write) = outcome { write.continuations.listUpdates.map(\.listUpdate) } else { [] }
         }
         #expect(released(writes.replicated(10, by: 1)) == [])
         #expect(released(writes.replicated(12, by: 1)) == [update("ann", 1).listUpdate, update("ann", 2).listUpdate])
@@ -35,7 +36,8 @@ import Testing
         var writes = PendingWrites()
         writes.add(
             PendingWrites.Write(
-                ticket: 7, replicaTicket: 7, answers: [(0, 1, .done)], acknowledgements: [(2, 5)], rows: [], needs: [[1]],
+                ticket: 7, replicaTicket: 7,
+                continuations: [.answer(id: 1, .done, to: 0), .acknowledgement(ticket: 5, to: 2)], rows: [], needs: [[1]],
                 deadline: Instant(nanoseconds: 2_000_000_000)))
         #expect(writes.takeAcknowledgements(of: 7).map(\.ticket) == [5])
         #expect(writes.stored(7, isDurable: true) == nil)

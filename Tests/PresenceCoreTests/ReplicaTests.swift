@@ -66,8 +66,9 @@ import Testing
     /// A write of two rows whose replicas differ: each of `replicas` is asked with a ticket of its own.
     private func write(_ rows: [Row], barrierPeers: [PeerIndex] = []) -> PendingWrites.Write {
         PendingWrites.Write(
-            ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? nil : 8, answers: [(0, 1, .done)], acknowledgements: [],
-            rows: rows, needs: [[1]], barrierPeers: barrierPeers, isStored: true, deadline: cluster.now.instant + .seconds(2))
+            ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? nil : 8,
+            continuations: [.answer(id: 1, .done, to: 0)], rows: rows, needs: [[1]], barrierPeers: barrierPeers, isStored: true,
+            deadline: cluster.now.instant + .seconds(2))
     }
 
     /// A status and a visibility are written in one turn, and their replica dies. A barrier acknowledgement does not count as a disk.
@@ -92,8 +93,9 @@ import Testing
             let answered = Privacy(
                 visibility: visibility, writtenAt: kept.writtenAt, version: kept.version, contents: [], named: [], others: nil)!
             let write = PendingWrites.Write(
-                ticket: 7, replicaTicket: 7, barrierTicket: nil, answers: [(1, 1, .visibility(answered, remnant: .none))],
-                acknowledgements: [], rows: [Row(answered, of: user(ann))], isStored: true, deadline: cluster.now.instant)
+                ticket: 7, replicaTicket: 7, barrierTicket: nil,
+                continuations: [.answer(id: 1, .visibility(answered, remnant: .none), to: 1)], rows: [Row(answered, of: user(ann))],
+                isStored: true, deadline: cluster.now.instant)
             process.node.carryOut(.done(write), at: cluster.now)
             cluster.heard = []
             cluster.settle()

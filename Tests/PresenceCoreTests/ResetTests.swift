@@ -251,7 +251,7 @@ import Testing
         let request = OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now)
         _ = request.perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners.users, sessions))
-        let told = owners.releaseListUpdates(outbox.listUpdatesWhenStored)
+        let told = owners.releaseListUpdates(outbox.continuations.listUpdates)
         #expect(!isEqual(owners.users, sessions))
         sessions.note(try #require(told.first).listUpdate)
         #expect(isEqual(owners.users, sessions))

@@ -66,7 +66,8 @@ struct Calls {
 
     /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
     mutating func gather(
-        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster,
+        at now: Now
     ) {
         let viewer = waiting[call]?.viewer
         var asOf = now.wall
@@ -203,7 +204,9 @@ struct Calls {
     }
 
     /// Repeats at once the requests that a peer has rejected, because it now decides about all its users.
-    mutating func retryMisrouted(by peer: PeerIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func retryMisrouted(
+        by peer: PeerIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+    ) {
         for sent in waiting.requests(where: { $0.peer == peer && $0.retryAt != nil }) { waiting.retry(sent.request.id, at: now.instant) }
         repeatDue(edge, owner, &cluster, at: now)
     }

@@ -3,9 +3,6 @@ import PresenceWire
 
 /// Changes whose answers wait for disks: this node's disk, and one replica's disk for each user (2 of 3 disks, <doc:DurableRows>).
 struct PendingWrites {
-    /// An answer that is held back.
-    typealias HeldAnswer = (peer: PeerIndex, id: UInt64, answer: Answer)
-
     /// The acknowledgements that one ticket waits for.
     struct Write {
         let ticket: UInt64
@@ -14,13 +11,8 @@ struct PendingWrites {
         var replicaTicket: UInt64
         /// The ticket of its barrier acknowledgements; nil without a barrier.
         var barrierTicket: UInt64?
-        var answers: [HeldAnswer]
-        /// Changes of subscription lists, to be sent before the answers.
-        var listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
-        /// The steps of the relationship chain to take after the answers.
-        var chainSteps: [ChainStep] = []
-        /// Acknowledgements to owners, to be sent when the rows that this node keeps for them are on disk.
-        var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
+        /// The actions that wait for the disks.
+        var continuations: [Continuation] = []
         /// The rows of users that this node owns. They are sent again when the replicas change.
         let rows: [Row]
         /// The nodes that keep each row. One acknowledgement of each group is enough.
@@ -32,9 +24,9 @@ struct PendingWrites {
 
         var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
         /// Whether somebody waits for the disks.
-        var isAwaited: Bool { waitsForReplicas || !acknowledgements.isEmpty }
-        /// Whether answers, steps or list updates wait for a replica as well.
-        var waitsForReplicas: Bool { !answers.isEmpty || !chainSteps.isEmpty || !listUpdates.isEmpty }
+        var isAwaited: Bool { !continuations.isEmpty }
+        /// Whether some of the actions wait for a replica as well.
+        var waitsForReplicas: Bool { continuations.waitForReplicas }
         var isOver: Bool { !isAwaited && isStored }
     }
 
@@ -45,8 +37,8 @@ struct PendingWrites {
 
         var chainSteps: (steps: [ChainStep], areDurable: Bool) {
             switch self {
-            case .done(let write): (write.chainSteps, true)
-            case .failed(let write, _): (write.chainSteps, false)
+            case .done(let write): (write.continuations.steps, true)
+            case .failed(let write, _): (write.continuations.steps, false)
             }
         }
     }
@@ -73,16 +65,13 @@ struct PendingWrites {
         if let ticket = write.barrierTicket { tickets[ticket] = write.ticket }
     }
 
-    /// Has an output wait with the newest write of rows of its users. Returns whether there is one that is not over.
-    mutating func hold(_ resting: RestingOutput) -> Bool {
+    /// Has an action wait with the newest write of rows of its users. Returns whether there is one that is not over.
+    mutating func hold(_ resting: RestingContinuation) -> Bool {
         let newest = writes.lastIndex { write in
             !write.isComplete && write.rows.contains { $0.kind != .status && resting.users.contains($0.user) }
         }
         guard let newest else { return false }
-        switch resting.output {
-        case .answer(let answer): writes[newest].answers.append(answer)
-        case .step(let step): writes[newest].chainSteps.append(step)
-        }
+        writes[newest].continuations.append(resting.continuation)
         return true
     }
 
@@ -99,8 +88,7 @@ struct PendingWrites {
     /// An acknowledgement that waited for the replicas of this node's own users would come after those of later rows.
     mutating func takeAcknowledgements(of ticket: UInt64) -> [(peer: PeerIndex, ticket: UInt64)] {
         guard let index = index(of: ticket) else { return [] }
-        defer { writes[index].acknowledgements = [] }
-        return writes[index].acknowledgements
+        return writes[index].continuations.takeAcknowledgements()
     }
 
     /// Records that a replica has the rows of `ticket` on disk, or that a node has sent a barrier acknowledgement.
@@ -160,10 +148,7 @@ struct PendingWrites {
     private mutating func end(_ index: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
         takeEarlierNotices(index)
         let write = writes[index]
-        writes[index].answers = []
-        writes[index].listUpdates = []
-        writes[index].chainSteps = []
-        writes[index].acknowledgements = []
+        writes[index].continuations = []
         writes[index].needs = []
         writes[index].barrierPeers = []
         if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
@@ -176,22 +161,28 @@ struct PendingWrites {
     /// The earlier rows of these users are on the same disks by now: links and disks keep their order. Their write waits for something
     /// else, such as a barrier or the rows of other users.
     private mutating func takeEarlierNotices(_ index: Int) {
-        let users = Set(writes[index].listUpdates.lazy.filter { !$0.listUpdate.notices.isEmpty }.map(\.listUpdate.user))
+        let users = Set(writes[index].continuations.lazy.compactMap { $0.notified })
         guard !users.isEmpty else { return }
-        var earlier: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
-        for position in 0..<index where !writes[position].listUpdates.isEmpty {
-            let isEarlier = { (update: (peer: PeerIndex, listUpdate: ListUpdate)) in
-                !update.listUpdate.notices.isEmpty && users.contains(update.listUpdate.user)
-            }
-            earlier += writes[position].listUpdates.filter(isEarlier)
-            writes[position].listUpdates.removeAll(where: isEarlier)
+        var earlier: [Continuation] = []
+        for position in 0..<index where !writes[position].continuations.isEmpty {
+            let isEarlier = { (continuation: Continuation) in continuation.notified.map(users.contains) ?? false }
+            earlier += writes[position].continuations.filter(isEarlier)
+            writes[position].continuations.removeAll(where: isEarlier)
         }
-        if !earlier.isEmpty { writes[index].listUpdates = earlier + writes[index].listUpdates }
+        if !earlier.isEmpty { writes[index].continuations = earlier + writes[index].continuations }
     }
 
     /// The index of a ticket, found by binary search: tickets increase.
     private func index(of ticket: UInt64) -> Int? {
         let index = writes.insertionIndex { $0.ticket < ticket }
         return index < writes.count && writes[index].ticket == ticket ? index : nil
+    }
+}
+
+extension Continuation {
+    /// The user to whose clients it sends notices; nil if it sends none.
+    fileprivate var notified: UserID? {
+        guard case .listUpdate(let listUpdate, _) = self, !listUpdate.notices.isEmpty else { return nil }
+        return listUpdate.user
     }
 }

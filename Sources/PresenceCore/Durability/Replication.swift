@@ -33,19 +33,16 @@ struct Replication {
     /// - Returns: the ticket of the disk; nil if there was nothing.
     @discardableResult mutating func persist(_ cluster: inout Cluster, at now: Now) -> UInt64? {
         persistBulk(&cluster)
-        guard
-            !cluster.outbox.rows.isEmpty || cluster.outbox.waitsForReplicas || !cluster.outbox.acknowledgementsWhenStored.isEmpty
-        else { return nil }
+        guard !cluster.outbox.rows.isEmpty || !cluster.outbox.continuations.isEmpty else { return nil }
         let ticket = cluster.nextTicket()
-        let hasAnswers = cluster.outbox.waitsForReplicas
+        let continuations = cluster.outbox.continuations.takeAll()
+        let hasAnswers = continuations.waitForReplicas
         let owned = cluster.outbox.rows.filter {
             ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && cluster.owner(of: $0.user) == 0
         }
         var write = PendingWrites.Write(
-            ticket: ticket, replicaTicket: ticket, answers: cluster.outbox.answersWhenStored,
-            listUpdates: cluster.outbox.listUpdatesWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
-            rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
-        write.chainSteps = cluster.outbox.chainSteps.takeAll()
+            ticket: ticket, replicaTicket: ticket, continuations: continuations, rows: hasAnswers ? owned : [],
+            deadline: now.instant + cluster.settings.replicationTimeout)
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : nil, &cluster)
         // On a link deltas and rows go before messages. A node that answers this message knows what they say.
@@ -59,9 +56,6 @@ struct Replication {
         noteWritten(cluster.outbox.rows)
         cluster.outbox.effects.append(.persist(cluster.outbox.rows, ticket: ticket, isUrgent: true))
         cluster.outbox.rows.removeAll(keepingCapacity: true)
-        cluster.outbox.answersWhenStored.removeAll(keepingCapacity: true)
-        cluster.outbox.listUpdatesWhenStored.removeAll(keepingCapacity: true)
-        cluster.outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
         return ticket
     }
 
@@ -89,14 +83,11 @@ struct Replication {
         replicateAhead(rows, &cluster)
     }
 
-    /// Takes the outputs of the outbox that rest on rows. Those whose rows are being written wait with them, and the others are returned.
-    mutating func takeResting(_ outbox: inout Outbox) -> [RestingOutput.Output] {
+    /// Takes the actions of the outbox that rest on earlier rows. Those whose rows are being written wait with them, and the others are returned.
+    mutating func takeResting(_ outbox: inout Outbox) -> [Continuation] {
         outbox.resting.takeAll().compactMap { resting in
-            guard outbox.writesLists(of: resting.users) else { return writes.hold(resting) ? nil : resting.output }
-            switch resting.output {
-            case .answer(let answer): outbox.answersWhenStored.append(answer)
-            case .step(let step): outbox.chainSteps.append(step)
-            }
+            guard outbox.writesLists(of: resting.users) else { return writes.hold(resting) ? nil : resting.continuation }
+            outbox.continuations.append(resting.continuation)
             return nil
         }
     }
@@ -169,7 +160,7 @@ struct Replication {
     /// A barrier has no rows. A node that may show outdated records has not read the change of the barrier, which may have been lost with a
     /// link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
     mutating func acknowledge(_ ticket: UInt64, to peer: PeerIndex, isBarrier: Bool, staleCount: Int, _ outbox: inout Outbox) {
-        guard isBarrier else { return outbox.acknowledgementsWhenStored.append((peer, ticket)) }
+        guard isBarrier else { return outbox.continuations.append(.acknowledgement(ticket: ticket, to: peer)) }
         if staleCount == 0 {
             outbox.send(.replicated(ticket: ticket), to: peer)
         } else if heldBarriers.count < Self.heldMax {

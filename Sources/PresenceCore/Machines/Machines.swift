@@ -137,10 +137,11 @@ struct Machines: ~Copyable {
     }
 
     private mutating func sendResting(at now: Now) {
-        for output in replication.takeResting(&cluster.outbox) {
-            switch output {
-            case .answer(let held): cluster.send(.answer(id: held.id, held.answer), to: held.peer)
+        for continuation in replication.takeResting(&cluster.outbox) {
+            switch continuation {
+            case .answer(let id, let answer, let peer): cluster.send(.answer(id: id, answer), to: peer)
             case .step(let step): chain.carryOut([step], isDurable: true, &owner, &cluster, at: now)
+            case .listUpdate, .acknowledgement: preconditionFailure("\(continuation) does not rest on earlier rows")
             }
         }
     }

@@ -6,8 +6,10 @@ extension Owner {
     mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster, at now: Now) {
         switch outcome {
         case .done(let write):
-            for (peer, listUpdate) in releaseListUpdates(write.listUpdates) { cluster.send(.listUpdate(listUpdate), to: peer) }
-            for (peer, id, answer) in write.answers {
+            for (peer, listUpdate) in releaseListUpdates(write.continuations.listUpdates) {
+                cluster.send(.listUpdate(listUpdate), to: peer)
+            }
+            for (peer, id, answer) in write.continuations.answers {
                 var answer = answer
                 if isUndone(answer, of: write) { answer = .refused(.unavailable.afterPassingOn) }
                 if case .visibility(let privacy, _) = answer {
@@ -16,10 +18,10 @@ extension Owner {
                 cluster.send(.answer(id: id, answer), to: peer)
             }
         case .failed(let write, let refusal):
-            for (peer, listUpdate) in releaseListUpdates(write.listUpdates) {
+            for (peer, listUpdate) in releaseListUpdates(write.continuations.listUpdates) {
                 cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer)
             }
-            for (peer, id, _) in write.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
+            for (peer, id, _) in write.continuations.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }
 

@@ -38,7 +38,7 @@ struct SharedFacts {
         }
         let entry = Policies.Entry(app: changed, version: owner.clock.next(at: now.wall))
         apply(entry, of: app, &owner, &cluster, at: now)
-        cluster.outbox.answersWhenStored.append((peer, request.id, .done))
+        cluster.outbox.answerWhenStored(request.id, .done, to: peer)
     }
 
     /// Ends all sessions of a user that this node owns, and voids the user's tokens.
@@ -55,7 +55,7 @@ struct SharedFacts {
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.clock.next(at: now.wall))
         owner.kick(request.user, at: now, into: &cluster.outbox)
         apply(entry, of: request.user, &cluster)
-        cluster.outbox.answersWhenStored.append((peer, request.id, .done))
+        cluster.outbox.answerWhenStored(request.id, .done, to: peer)
     }
 
     // MARK: From other nodes and the disk

@@ -111,7 +111,7 @@ struct SubscriptionQuota {
     /// Sends a change that a call has made to the sessions once its rows are on disk.
     func sendWhenStored(_ listUpdate: ListUpdate, by owner: inout Owner, into outbox: inout Outbox) {
         let sessionPeers = owner.users[user].sessionPeers
-        outbox.listUpdatesWhenStored += sessionPeers.map { ($0, listUpdate) }
+        outbox.sendWhenStored(listUpdate, to: sessionPeers)
         if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
     }
 }

@@ -6,19 +6,6 @@ struct ReceivedRow: Hashable {
     let sender: PeerIndex
 }
 
-/// An answer or a step that changes nothing, but says what rows of `users` say. It leaves when those rows are on two disks.
-///
-/// A node that dies may lose a row that no second disk has. Nobody may have been told of it before.
-struct RestingOutput {
-    enum Output {
-        case answer((peer: PeerIndex, id: UInt64, answer: Answer))
-        case step(ChainStep)
-    }
-
-    let users: [UserID]
-    let output: Output
-}
-
 /// Decisions of the relationship chain to look at, because another node has sent rows of them.
 struct ChainWork {
     /// Open decisions of users of this node whose rows another node has written.
@@ -55,33 +42,21 @@ struct Outbox {
     var deletedSlots: [Slot] = []
     /// The expired rows that the disk deletes.
     var deletedRows: [Row] = []
-    /// The answers to send once ``rows`` are on disk.
-    var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
-
-    /// The steps of the relationship chain to take once ``rows`` are on two disks.
-    var chainSteps: [ChainStep] = []
-    /// Answers and steps that change nothing, but say what rows say.
-    var resting: [RestingOutput] = []
+    /// The actions that wait for ``rows``.
+    var continuations: [Continuation] = []
+    /// Actions that wait for rows that were written before.
+    var resting: [RestingContinuation] = []
     /// The work of the relationship chain that follows from rows of other nodes.
     var chains = ChainWork()
-
-    /// Whether answers, steps or list updates wait until ``rows`` are on two disks.
-    var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty || !listUpdatesWhenStored.isEmpty }
-
-    /// Whether these answers also wait for a barrier: every live node has received ``changes``.
+    /// Whether the continuations also wait for a barrier: every live node has received ``changes``.
     var needsBarrier = false
-
-    /// The list updates to send just before these answers. If the write fails, they go without the versions of the answers.
-    var listUpdatesWhenStored: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
-    /// The acknowledgements to send to owners once ``rows``, which this node keeps for them, are on disk.
-    var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
 
     /// Whether records, messages or lists wait for their receivers.
     var hasMessages: Bool { !messages.isEmpty || !lists.isEmpty || !changes.isEmpty }
 
     /// Something is to be written, or waits for what is written.
     var hasWrites: Bool {
-        !rows.isEmpty || !rowsInBulk.isEmpty || waitsForReplicas || !acknowledgementsWhenStored.isEmpty
+        !rows.isEmpty || !rowsInBulk.isEmpty || !continuations.isEmpty
     }
 
     mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }
@@ -89,6 +64,19 @@ struct Outbox {
     mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
         messages.append((peer, .answer(id: id, answer)))
     }
+
+    /// Answers a request when ``rows`` are on two disks.
+    mutating func answerWhenStored(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
+        continuations.append(.answer(id: id, answer, to: peer))
+    }
+
+    /// Sends a change of a subscription list to these nodes when ``rows`` are on two disks.
+    mutating func sendWhenStored(_ listUpdate: ListUpdate, to peers: [PeerIndex]) {
+        continuations += peers.map { .listUpdate(listUpdate, to: $0) }
+    }
+
+    /// Takes a step of the relationship chain when ``rows`` are on two disks.
+    mutating func stepWhenStored(_ step: ChainStep) { continuations.append(.step(step)) }
 
     /// Whether a row of these users, other than their records, is to be written.
     func writesLists(of users: [UserID]) -> Bool { rows.contains { $0.kind != .status && users.contains($0.user) } }

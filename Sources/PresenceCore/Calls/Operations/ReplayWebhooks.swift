@@ -72,7 +72,7 @@ extension Webhooks {
         at now: Now
     ) {
         let (count, isComplete) = replay(app, since: since, &owner, &cluster, at: now)
-        cluster.outbox.answersWhenStored.append((peer, request.id, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
+        cluster.outbox.answerWhenStored(request.id, .replayed(eventsCount: UInt64(count), isComplete: isComplete), to: peer)
     }
 }
 

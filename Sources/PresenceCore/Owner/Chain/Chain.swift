@@ -125,13 +125,13 @@ struct Chain {
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
             decide(code, for: item.waiter, &owner, &cluster, at: now)
-            cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
+            cluster.outbox.stepWhenStored(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
             let rows = changes + [.set(outgoing, other)]
             owner.write(rows, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
-            cluster.outbox.chainSteps.append(.begun(pair, version: version))
+            cluster.outbox.stepWhenStored(.begun(pair, version: version))
         }
     }
 
@@ -141,7 +141,7 @@ struct Chain {
     ) {
         decide(code, for: item.waiter, &owner, &cluster, at: now)
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
-        cluster.outbox.resting.append(RestingOutput(users: [user], output: .step(step)))
+        cluster.outbox.resting.append(RestingContinuation(users: [user], continuation: .step(step)))
     }
 
     /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.
@@ -221,7 +221,7 @@ struct Chain {
         if case .delete = apply.command.command { endRequest(of: other, to: user, before: version, &owner, &cluster, at: now) }
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
-        cluster.outbox.chainSteps.append(.applied(pair, version: version, result))
+        cluster.outbox.stepWhenStored(.applied(pair, version: version, result))
         owner.removeBlank(pair.other)
     }
 
@@ -274,7 +274,7 @@ struct Chain {
         owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
         open[pair]?.phase = .ending
         for waiter in known.waiters { decide(code, for: waiter, &owner, &cluster, at: now) }
-        cluster.outbox.chainSteps.append(.ended(pair, version: known.command.version, code))
+        cluster.outbox.stepWhenStored(.ended(pair, version: known.command.version, code))
     }
 
     // MARK: Disks
@@ -387,7 +387,7 @@ struct Chain {
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
             showLists(of: pair.user, after: [.command(.block)], &owner, &cluster, at: now)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [])
-            cluster.outbox.chainSteps.append(.begun(pair, version: version))
+            cluster.outbox.stepWhenStored(.begun(pair, version: version))
         }
     }
 
@@ -425,7 +425,7 @@ struct Chain {
             let user = owner.index(of: pair.user)
             cluster.outbox.writeAgain(
                 [.chainOutbox, .blocked, .friend, .pendencyIn, .pendencyOut], about: String(pair.other.id), of: owner.users[user])
-            cluster.outbox.chainSteps.append(.begun(pair, version: known.command.version))
+            cluster.outbox.stepWhenStored(.begun(pair, version: known.command.version))
         case .sent where now.wall - known.command.begunAt >= Self.ageMax:
             expiredCount += 1
             end(pair, with: .refused(.unavailable), &owner, &cluster, at: now)

@@ -137,7 +137,7 @@ extension ChainNews {
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
         follow(user, in: &update, by: owner, at: now)
-        outbox.listUpdatesWhenStored += owner.users[user].sessionPeers.map { ($0, update) }
+        outbox.sendWhenStored(update, to: owner.users[user].sessionPeers)
         owner.users.modify(user) { $0.unpublishedCount += 1 }
     }
 }

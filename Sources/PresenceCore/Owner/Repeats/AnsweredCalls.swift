@@ -35,7 +35,7 @@ struct AnsweredCalls {
         }
         // The first write may have ended on this disk alone.
         cluster.outbox.rows += owner.users[user].rows(since: known.begunAt, to: held.version.milliseconds)
-        cluster.outbox.answersWhenStored.append((peer, request.id, answer))
+        cluster.outbox.answerWhenStored(request.id, answer, to: peer)
         return nil
     }
 
@@ -43,18 +43,15 @@ struct AnsweredCalls {
 
     /// Keeps the answer that the request has just had, if the answer waits for the disks.
     func keepAnswer(of owner: inout Owner, into outbox: inout Outbox) {
-        guard let key = request.key, let last = outbox.answersWhenStored.indices.last, outbox.answersWhenStored[last].id == request.id,
-            outbox.answersWhenStored[last].peer == peer
-        else { return }
-        let answer = outbox.answersWhenStored[last].answer.adding(key.excluded)
-        outbox.answersWhenStored[last].answer = answer
-        keep(answer, of: &owner, into: &outbox)
+        guard let key = request.key else { return }
+        let answer = outbox.continuations.changeLastAnswer(to: request.id, for: peer) { $0.adding(key.excluded) }
+        if let answer { keep(answer, of: &owner, into: &outbox) }
     }
 
     /// Answers a call of the relationship chain that makes no decision.
     func answer(_ outcomes: [ChainOutcome], of owner: inout Owner, into outbox: inout Outbox) {
         guard request.key != nil else { return outbox.answer(request.id, .chained(outcomes), to: peer) }
-        outbox.answersWhenStored.append((peer, request.id, .chained(outcomes)))
+        outbox.answerWhenStored(request.id, .chained(outcomes), to: peer)
         keepAnswer(of: &owner, into: &outbox)
     }
 
