@@ -39,13 +39,13 @@ struct RelayTree {
 
     // MARK: Sending
 
-    /// Sends a record of this node to the nodes that watch it.
-    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: borrowing Owner, _ cluster: inout Cluster) {
-        if watchers.first == 0 { cluster.send(.delta(record), to: 0) }
-        let others = watchers.filter { $0 != 0 && cluster.links.isUp($0) }
-        // No node may show the hidden fields any more, not even one that has not registered its view yet. The owner sends such a record to
-        // every node itself, because the answer waits for all of them.
-        if record.changesPrivacy { return cluster.peers.others.forEach { cluster.send(.delta(record), to: $0) } }
+    /// Sends a record of this node to its audience.
+    mutating func publish(_ record: Record, to audience: Audience, _ owner: borrowing Owner, _ cluster: inout Cluster) {
+        if audience.isWatchedHere { cluster.send(.delta(record), to: 0) }
+        guard case .watchers(_, let watchers) = audience else {
+            return cluster.peers.others.forEach { cluster.send(.delta(record), to: $0) }
+        }
+        let others = watchers.filter { cluster.links.isUp($0) }
         let sentCount = spread(record, to: others, &cluster)
         guard sentCount < others.count, let user = owner.index(ofKnown: record.user) else { return }
         // The version counts, not the time of publishing: the call may have been answered, and clients hold the version, before this.

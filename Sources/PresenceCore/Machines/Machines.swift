@@ -125,7 +125,7 @@ struct Machines: ~Copyable {
         if !cluster.outbox.resting.isEmpty { sendResting(at: now) }
         if !cluster.outbox.changes.isEmpty {
             for (record, watchers) in cluster.outbox.changes.takeAll() {
-                edge.relays.publish(record, to: watchers, owner, &cluster)
+                edge.relays.publish(record, to: Audience(of: record, watchers: watchers), owner, &cluster)
             }
         }
         if !cluster.outbox.messages.isEmpty {
