@@ -268,7 +268,7 @@ extension Node {
     fileprivate mutating func remove(friend: String, of name: String, at now: Now) {
         let user = machines.owner.index(of: UserID(app: "default", id: name))
         let version = machines.owner.clock.next(at: now.wall)
-        machines.owner.write([.remove(.friend, friend)], of: user, decidedAt: version, at: now, into: &machines.cluster.outbox)
+        machines.owner.write([.remove(.friend, friend)], of: user, decidedAt: version, in: &machines.cluster.outbox[at: now])
         run(at: now)
     }
 }

@@ -370,7 +370,7 @@ extension Node {
         let row = OutboxCommand(command, version: version, begunAt: now.wall - age)
         let user = machines.owner.index(of: pair.user)
         machines.owner.write(
-            [.set(row, String(pair.other.id))], of: user, decidedAt: version, at: now, into: &machines.cluster.outbox)
+            [.set(row, String(pair.other.id))], of: user, decidedAt: version, in: &machines.cluster.outbox[at: now])
         machines.chain.reopen(pair, machines.owner, &machines.cluster, at: now)
     }
 }

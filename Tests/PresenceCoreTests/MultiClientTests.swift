@@ -76,7 +76,7 @@ import Testing
             var attach = Attach(
                 session: SessionID(stamp: stamp, node: 9), user: user("ann"), platform: "ios", deviceID: "phone", customStatus: "\(stamp)")
             attach.openedAt = openedAt
-            owner.attach(attach, from: 1, at: now, into: &outbox)
+            owner.attach(attach, from: 1, in: &outbox[at: now])
         }
         let ann = owner.users[owner.index(of: user("ann"))]
         #expect(ann.sessions.map(\.id.stamp) == [last] && ann.record.customStatus == "\(last)")

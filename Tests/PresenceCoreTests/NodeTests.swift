@@ -329,7 +329,7 @@ import Testing
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = user("ann")
-        shards.watch([Watch(user: ann, held: .zero)], from: 2, at: cluster.now, into: &outbox)
+        shards.watch([Watch(user: ann, held: .zero)], from: 2, in: &outbox[at: cluster.now])
         var record = Record(blank: ann)
         record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 9)
         record.statusType = .online
@@ -337,7 +337,7 @@ import Testing
         outbox = Outbox()
         let session = SessionID(stamp: 1, node: 9)
         let attach = Attach(session: session, user: ann, platform: "ios", isLogin: false, record: record)
-        shards.attach(attach, from: 1, at: cluster.now, into: &outbox)
+        shards.attach(attach, from: 1, in: &outbox[at: cluster.now])
         record.knownSince = cluster.now.wall
         #expect(outbox.changes.contains { $0.watchers == [2] && $0.record == record })
     }

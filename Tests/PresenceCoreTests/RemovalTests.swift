@@ -228,7 +228,7 @@ import Testing
         cluster.setStatus(ann, "back soon", on: 0)
         var outbox = Outbox()
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 60_000)
-        cluster.processes[0].node.machines.owner.removeUnfollowed(user(ann), at: later, into: &outbox)
+        cluster.processes[0].node.machines.owner.removeUnfollowed(user(ann), in: &outbox[at: later])
         #expect(cluster.record(of: ann).customStatus == "back soon" && outbox.rows.isEmpty)
     }
 

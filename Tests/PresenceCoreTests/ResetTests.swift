@@ -239,7 +239,7 @@ import Testing
         var outbox = Outbox()
         let session = SessionID(stamp: 1, node: 2)
         let attach = Attach(session: session, user: user("ann"), platform: "ios")
-        owners.attach(attach, from: 1, at: now, into: &outbox)
+        owners.attach(attach, from: 1, in: &outbox[at: now])
         var sessions = LocalSessions()
         sessions.open(attach, gateway: 0)
         #expect(!isEqual(owners.users, sessions))
@@ -265,7 +265,7 @@ import Testing
         var sessions = LocalSessions()
         for stamp in 1...count {
             let attach = Attach(session: SessionID(stamp: stamp, node: 2), user: user("ann"), platform: "ios")
-            owners.attach(attach, from: 1, at: now, into: &outbox)
+            owners.attach(attach, from: 1, in: &outbox[at: now])
             sessions.open(attach, gateway: 0)
         }
         let change = OwnerOperation.subscribe(
@@ -287,13 +287,13 @@ import Testing
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let attach = Attach(session: SessionID(stamp: 1, node: 2), user: user("ann"), platform: "ios")
-        owners.attach(attach, from: 1, at: now, into: &outbox)
+        owners.attach(attach, from: 1, in: &outbox[at: now])
         let listHash = owners.list(of: user("ann")).listHash
-        owners.attach(attach, from: 1, at: now, into: &outbox)
+        owners.attach(attach, from: 1, in: &outbox[at: now])
         #expect(owners.list(of: user("ann")).listHash == listHash)
-        owners.reassign({ _ in Reassignment.Role(owner: 1, decides: false) }, at: now, into: &outbox)
-        owners.reassign({ _ in Reassignment.Role(owner: 0, decides: true) }, at: now, into: &outbox)
-        owners.attach(attach, from: 1, at: now, into: &outbox)
+        owners.reassign({ _ in Reassignment.Role(owner: 1, decides: false) }, in: &outbox[at: now])
+        owners.reassign({ _ in Reassignment.Role(owner: 0, decides: true) }, in: &outbox[at: now])
+        owners.attach(attach, from: 1, in: &outbox[at: now])
         #expect(owners.list(of: user("ann")).listHash != listHash)
     }
 

@@ -54,18 +54,18 @@ import Testing
         var outbox = Outbox()
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
-        shards.attach(attach, from: 1, at: now, into: &outbox)
-        shards.peersDied([1], at: now, into: &outbox)
-        shards.attach(attach, from: 1, at: now, into: &outbox)
+        shards.attach(attach, from: 1, in: &outbox[at: now])
+        shards.peersDied([1], in: &outbox[at: now])
+        shards.attach(attach, from: 1, in: &outbox[at: now])
         now.instant += .seconds(60)
-        shards.tick(at: now, into: &outbox)
+        shards.tick(in: &outbox[at: now])
         #expect(shards.counters.sessionsDisconnected == 0)
         let detach = Detach(session: attach.session, user: attach.user, cause: .lost)
-        for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, at: now, into: &outbox) }
+        for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, in: &outbox[at: now]) }
         #expect(shards.counters.sessionsDisconnected == 1)
-        shards.peersDied([1], at: now, into: &outbox)
+        shards.peersDied([1], in: &outbox[at: now])
         now.instant += .seconds(60)
-        shards.tick(at: now, into: &outbox)
+        shards.tick(in: &outbox[at: now])
         #expect(shards.users.allIndices.allSatisfy { shards.users[$0].sessions.isEmpty })
         #expect(shards.counters.sessionsDisconnected == 1)
     }
@@ -75,14 +75,14 @@ import Testing
         var outbox = Outbox()
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
-        shards.attach(attach, from: 1, at: now, into: &outbox)
+        shards.attach(attach, from: 1, in: &outbox[at: now])
         for registrationID: UInt64 in 1...2 {
             shards.beginSync(from: 1, Owner.Registration(id: registrationID, ranges: .all))
-            shards.endSync(from: 1, registrationID: registrationID, at: now, into: &outbox)
+            shards.endSync(from: 1, registrationID: registrationID, in: &outbox[at: now])
         }
         #expect(shards.counters.sessionsDisconnected == 1)
         now.instant += .seconds(60)
-        shards.tick(at: now, into: &outbox)
+        shards.tick(in: &outbox[at: now])
         #expect(shards.counters.sessionsDisconnected == 1)
     }
 
@@ -130,7 +130,7 @@ import Testing
             let stamp = UInt64(Limits.sessionsPerUserMax - number)
             var attach = Attach(session: SessionID(stamp: stamp, node: 9), user: user("ann"), platform: "ios", deviceID: "\(number)")
             attach.openedAt = cluster.now.wall - Milliseconds(number)
-            owner.attach(attach, from: 1, at: cluster.now, into: &outbox)
+            owner.attach(attach, from: 1, in: &outbox[at: cluster.now])
         }
         let sessions = owner.users[owner.index(of: user("ann"))].sessions.map(\.id.stamp)
         #expect(sessions == (0...UInt64(Limits.sessionsPerUserMax)).filter { $0 != 1 })

@@ -97,7 +97,7 @@ import Testing
         let now = cluster.now
         var outbox = Outbox()
         let gateway = cluster.processes[0].node.cluster.peerIndex(cluster.processes[1].node.cluster.own.id)!
-        cluster.processes[0].node.machines.owner.attach(attach, from: gateway, at: now, into: &outbox)
+        cluster.processes[0].node.machines.owner.attach(attach, from: gateway, in: &outbox[at: now])
         passPeriod()
         #expect(cluster.record(of: ann).customStatus == "newer")
     }

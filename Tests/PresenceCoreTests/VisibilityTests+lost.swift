@@ -107,7 +107,7 @@ extension VisibilityTests {
         rows.removeLast(rows.count - 2)
         var other = Owner(clock: VersionClock(node: 9), settings: CoreSettings())
         var outbox = Outbox()
-        #expect(try other.receive(rows, isOwned: { _ in true }, isAwaited: true, at: cluster.now, into: &outbox))
+        #expect(try other.receive(rows, isOwned: { _ in true }, isAwaited: true, in: &outbox[at: cluster.now]))
         #expect(other.record(of: user("ann")).shown(to: user("bob")).version == before.version)
     }
 }

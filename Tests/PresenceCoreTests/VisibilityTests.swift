@@ -103,13 +103,13 @@ import Testing
         var shown = Record(blank: user("ann"))
         shown.version = version(20)
         let index = owners.index(of: user("ann"))
-        owners.adopt(shown, at: index, now: now, into: &outbox)
+        owners.adopt(shown, at: index, in: &outbox[at: now])
         // Another side of a split received the visibility, and went on.
         var record = shown
         (shown.version, record.version) = (version(5), version(30))
         let rule = Visibility().changed(by: .init(mode: .nobody))
         record.privacy = Privacy().changed(to: rule, writtenAt: version(10), hiddenView: shown, at: version(10))
-        owners.adopt(record, at: index, now: now, into: &outbox)
+        owners.adopt(record, at: index, in: &outbox[at: now])
         #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
     }
 
@@ -255,16 +255,16 @@ import Testing
         hiding.privacy = Privacy().changed(
             to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, hiddenView: Record(blank: user("ann")),
             at: hiding.version)
-        shards.watch([Watch(user: user("ann"), held: hiding.version, record: hiding)], from: 2, at: now, into: &outbox)
+        shards.watch([Watch(user: user("ann"), held: hiding.version, record: hiding)], from: 2, in: &outbox[at: now])
         let known = shards.record(of: user("ann"))
         #expect(known.knownSince > 0)
         let change = StatusChange.Visibility(
             visibility: Visibility().changed(by: .init(mode: .list)), writtenAt: Version(1_000, 2))
         let index = shards.index(of: user("ann"))
-        shards.refresh(index, isRule ? StatusChange(visibility: change) : StatusChange(customStatus: "busy"), at: now, into: &outbox)
+        shards.refresh(index, isRule ? StatusChange(visibility: change) : StatusChange(customStatus: "busy"), in: &outbox[at: now])
         #expect(shards.record(of: user("ann")).version > known.version)
         #expect(shards.record(of: user("ann")).knownSince == known.knownSince)
-        shards.refresh(index, StatusChange(customStatus: "free"), at: now, into: &outbox)
+        shards.refresh(index, StatusChange(customStatus: "free"), in: &outbox[at: now])
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).knownSince == known.knownSince)
     }
 
@@ -300,7 +300,7 @@ import Testing
             to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, hiddenView: Record(blank: user("ann")),
             at: hiding.version)
         for record in [shown, hiding] {
-            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, in: &outbox[at: cluster.now])
         }
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).version > hiding.version)
     }
@@ -359,12 +359,12 @@ import Testing
         var shown = newest
         newest.privacy?.raise(to: second)
         for record in [newest, shown] {
-            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, in: &outbox[at: cluster.now])
         }
         let told = shards.record(of: user("ann"))
         #expect(told.version > third && told.shown(to: user("bob")).version == told.version)
         shown.version = first
-        shards.watch([Watch(user: user("ann"), held: first, record: shown)], from: 2, at: cluster.now, into: &outbox)
+        shards.watch([Watch(user: user("ann"), held: first, record: shown)], from: 2, in: &outbox[at: cluster.now])
         #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
     }
 
@@ -383,14 +383,14 @@ import Testing
         replacing.privacy = Privacy().changed(
             to: hiding, writtenAt: replacing.version, hiddenView: Record(blank: user("ann")), at: replacing.version)
         for record in [before, answered, replacing] {
-            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, in: &outbox[at: cluster.now])
         }
         let told = outbox.changes.map(\.record)
         let last = try #require(told.last)
         #expect(last.version == shards.record(of: user("ann")).version && last.looksLike(before))
         #expect(!last.changesPrivacy, "streams are told of it though it looks like what they told last")
         #expect(told.dropLast().last?.changesPrivacy == true, "the rule itself goes to all nodes")
-        shards.watch([Watch(user: user("ann"), held: last.version, record: last)], from: 2, at: cluster.now, into: &outbox)
+        shards.watch([Watch(user: user("ann"), held: last.version, record: last)], from: 2, in: &outbox[at: cluster.now])
         #expect(outbox.changes.count == told.count, "what is known is not told anew")
     }
 
@@ -401,11 +401,11 @@ import Testing
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         let (old, new, record) = recordOfTwoRules(isAwaited: isAwaited)
         func receive(_ rows: [Row]) throws {
-            _ = try shards.receive(rows, isOwned: { _ in false }, isAwaited: false, at: now, into: &outbox)
+            _ = try shards.receive(rows, isOwned: { _ in false }, isAwaited: false, in: &outbox[at: now])
         }
         try receive([Row(old, of: user("ann")), Row(record)])
         for decides in [true, false] {
-            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, in: &outbox[at: now])
             if decides { #expect((shards.record(of: user("ann")).version > record.version) == isAwaited) }
         }
         let told = shards.record(of: user("ann")).version
@@ -426,10 +426,10 @@ import Testing
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         let (old, new, record) = recordOfTwoRules(isAwaited: true)
         func receive(_ rows: [Row], isOwned: Bool) throws {
-            _ = try shards.receive(rows, isOwned: { _ in isOwned }, isAwaited: false, at: now, into: &outbox)
+            _ = try shards.receive(rows, isOwned: { _ in isOwned }, isAwaited: false, in: &outbox[at: now])
         }
         func reassign(decides: Bool) {
-            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, in: &outbox[at: now])
         }
         try receive([Row(old, of: user("ann"))], isOwned: !isPromoted)
         try receive([Row(record)], isOwned: !isPromoted)

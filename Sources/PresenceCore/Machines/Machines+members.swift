@@ -205,7 +205,7 @@ extension Machines {
     }
 
     private mutating func lose(_ peer: PeerIndex, at now: Now) {
-        owner.peersDied([peer], at: now, into: &cluster.outbox)
+        owner.peersDied([peer], in: &cluster.outbox[at: now])
         reports.drop(from: peer)
         cluster.ownership.lose(peer)
         cluster.clockCheck.lose(peer)
@@ -230,7 +230,7 @@ extension Machines {
             reports.drop(from: peer)
             owner.registrations[peer] = nil
         }
-        owner.peersDied(Set(gone), at: now, into: &cluster.outbox)
+        owner.peersDied(Set(gone), in: &cluster.outbox[at: now])
     }
 
     mutating func loadMember(_ row: Row, at now: Now) throws(RowError) {

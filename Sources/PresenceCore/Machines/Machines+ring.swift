@@ -84,7 +84,7 @@ extension Machines {
     private mutating func activated(isFirst: Bool, at now: Now) {
         // A dead member may have gone on after all others had left.
         if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
-        owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
+        owner.reassign(SlotTransfer.roles(cluster), in: &cluster.outbox[at: now])
         chain.reopen(owner, &cluster, at: now)
         webhooks.reopen(owner)
         if isFirst { owner.renewAlone(in: cluster, at: now) }

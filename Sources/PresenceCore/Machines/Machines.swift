@@ -188,8 +188,8 @@ struct Machines: ~Copyable {
         followMembership(at: now)
         // If all nodes had a fault, the ring stays the same.
         if wasDraining, !cluster.isDraining { deleteMoved() }
-        owner.tick(at: now, into: &cluster.outbox)
-        owner.expireTombstones(at: now, into: &cluster.outbox)
+        owner.tick(in: &cluster.outbox[at: now])
+        owner.expireTombstones(in: &cluster.outbox[at: now])
         removal.ask(&owner, &cluster, at: now)
         cluster.outbox.writeInBulk { owner.writeRenewed(into: &$0) }
         edge.pushDue(owner.policies, &cluster, at: now)

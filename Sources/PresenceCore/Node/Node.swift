@@ -268,7 +268,7 @@ public struct Node: ~Copyable {
     /// viewer could tell them by that from users who hide.
     public mutating func review(at now: Now) {
         wake(at: now)
-        machines.owner.tick(at: now, into: &machines.cluster.outbox)
+        machines.owner.tick(in: &machines.cluster.outbox[at: now])
         machines.edge.pushDue(machines.owner.policies, &machines.cluster, at: now)
         run(at: now)
     }
@@ -312,7 +312,7 @@ public struct Node: ~Copyable {
         case .beginSync(let registrationID, let ranges):
             machines.reports.onBeginSync(Owner.Registration(id: registrationID, ranges: ranges), from: peer, owner: &machines.owner)
         case .endSync(let registrationID):
-            machines.owner.endSync(from: peer, registrationID: registrationID, at: now, into: &machines.cluster.outbox)
+            machines.owner.endSync(from: peer, registrationID: registrationID, in: &machines.cluster.outbox[at: now])
         case .delta(let record):
             _ = machines.edge.onDelta(record, from: peer, &machines.owner, &machines.cluster, at: now)
         case .relay(let record, let targets):

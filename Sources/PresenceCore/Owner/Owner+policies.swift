@@ -3,22 +3,22 @@ import PresenceWire
 /// Rules of an app's policy for the users that this node owns.
 extension Owner {
     /// Applies a new policy. A quota applies to existing lists, and a shorter time to users who are already away.
-    mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
+    mutating func policyChanged(of app: String, from old: Policy, in turn: inout Turn) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
         let tellsProfiles = new.chain.isEnabled != old.chain.isEnabled
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
-            let devices = users[index].pushDevices(without: [], by: new, at: now)
+            let devices = users[index].pushDevices(without: [], by: new, at: turn.now)
             let breaksRule = !ChainVisibility(user: index).isRight(by: self)
-            if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
-            if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &outbox) }
+            if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = turn.now.instant } }
+            if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &turn.outbox) }
             if new.subscriptionsMax != old.subscriptionsMax {
                 for kind in SubscriptionKind.allCases {
-                    SubscriptionQuota(user: index, kind: kind).changed(from: old, by: &self, at: now, into: &outbox)
+                    SubscriptionQuota(user: index, kind: kind).changed(from: old, by: &self, in: &turn)
                 }
             }
-            if new.hasWebhook, !old.hasWebhook { WebhookNews(user: index, now: now).begin(by: &self, into: &outbox) }
-            schedule(index, at: now)
+            if new.hasWebhook, !old.hasWebhook { WebhookNews(user: index, now: turn.now).begin(by: &self, into: &turn.outbox) }
+            schedule(index, at: turn.now)
         }
     }
 
@@ -48,10 +48,10 @@ extension Owner {
         users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
-    mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard let time = dropTime(of: user), time <= now.wall else { return }
-        let version = clock.next(at: now.wall)
-        drop(users.modify(user) { $0.subscriptions.remove(nil, version: version) }, of: user, into: &outbox)
+    mutating func dropAfterOffline(_ user: Index, in turn: inout Turn) {
+        guard let time = dropTime(of: user), time <= turn.now.wall else { return }
+        let version = clock.next(at: turn.now.wall)
+        drop(users.modify(user) { $0.subscriptions.remove(nil, version: version) }, of: user, into: &turn.outbox)
     }
 }
 

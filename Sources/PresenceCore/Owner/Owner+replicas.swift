@@ -9,14 +9,14 @@ public enum LostFacts: CaseIterable, Sendable {
 extension Owner {
     /// Takes rows from another node that keeps these users: see ``ReceivedRows``.
     mutating func receive(
-        _ rows: [Row], isOwned: (UserID) -> Bool, isAwaited: Bool, at now: Now, into outbox: inout Outbox
+        _ rows: [Row], isOwned: (UserID) -> Bool, isAwaited: Bool, in turn: inout Turn
     ) throws(RowError) -> Bool {
-        try ReceivedRows(rows: rows, isAwaited: isAwaited, now: now).merge(into: &self, isOwned: isOwned, &outbox)
+        try ReceivedRows(rows: rows, isAwaited: isAwaited, now: turn.now).merge(into: &self, isOwned: isOwned, &turn.outbox)
     }
 
     /// Gives every user the role of a new ring: see ``Reassignment``.
-    mutating func reassign(_ role: (Slot) -> Reassignment.Role, at now: Now, into outbox: inout Outbox) {
-        Reassignment(now: now).apply(role, to: &self, &outbox)
+    mutating func reassign(_ role: (Slot) -> Reassignment.Role, in turn: inout Turn) {
+        Reassignment(now: turn.now).apply(role, to: &self, &turn.outbox)
     }
 
     /// Removes users that this node does not keep any more.
@@ -87,10 +87,10 @@ extension Owner {
     }
 
     /// Gives a version to a user without any write, because another node may have published a record.
-    mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        let version = clock.next(at: now.wall)
-        let knownSince = knownSince(at: now)
+    mutating func renew(_ user: Index, in turn: inout Turn) {
+        let version = clock.next(at: turn.now.wall)
+        let knownSince = knownSince(at: turn.now)
         users.modify(user) { ($0.record.version, $0.record.knownSince) = (version, knownSince) }
-        outbox.rows.append(Row(users[user].record))
+        turn.outbox.rows.append(Row(users[user].record))
     }
 }

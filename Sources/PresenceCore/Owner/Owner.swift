@@ -53,18 +53,18 @@ package struct Owner: ~Copyable {
     // MARK: Sessions
 
     /// Handles a node's report of an open session: see ``PeerReport``.
-    mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
-        PeerReport(peer: peer, now: now).attach(attach, to: &self, &outbox)
+    mutating func attach(_ attach: Attach, from peer: PeerIndex, in turn: inout Turn) {
+        PeerReport(peer: peer, now: turn.now).attach(attach, to: &self, &turn.outbox)
     }
 
     /// Handles a node's report of an ended session: see ``PeerReport``.
-    mutating func detach(_ detach: Detach, from peer: PeerIndex, isMoving: Bool, at now: Now, into outbox: inout Outbox) {
-        PeerReport(peer: peer, now: now).detach(detach, isMoving: isMoving, from: &self, &outbox)
+    mutating func detach(_ detach: Detach, from peer: PeerIndex, isMoving: Bool, in turn: inout Turn) {
+        PeerReport(peer: peer, now: turn.now).detach(detach, isMoving: isMoving, from: &self, &turn.outbox)
     }
 
     /// Handles a node's watches of users: see ``PeerReport``.
-    mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
-        PeerReport(peer: peer, now: now).watch(watches, of: &self, &outbox)
+    mutating func watch(_ watches: [Watch], from peer: PeerIndex, in turn: inout Turn) {
+        PeerReport(peer: peer, now: turn.now).watch(watches, of: &self, &turn.outbox)
     }
 
     /// Handles the end of a node's watches of users.
@@ -83,20 +83,20 @@ package struct Owner: ~Copyable {
     }
 
     /// Ends a registration of `peer`: the sessions that it did not name are disconnected.
-    mutating func endSync(from peer: PeerIndex, registrationID: UInt64, at now: Now, into outbox: inout Outbox) {
+    mutating func endSync(from peer: PeerIndex, registrationID: UInt64, in turn: inout Turn) {
         guard let registration = registrations[peer], registration.id == registrationID else { return }
-        PeerReport(peer: peer, now: now).end(registration, of: &self, &outbox)
+        PeerReport(peer: peer, now: turn.now).end(registration, of: &self, &turn.outbox)
     }
 
     /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.
-    mutating func peersDied(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
-        let deadline = now.instant + settings.reconnectGrace
+    mutating func peersDied(_ peers: Set<PeerIndex>, in turn: inout Turn) {
+        let deadline = turn.now.instant + settings.reconnectGrace
         for user in users.allIndices where users.isLive(user) {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
                 return user.awaitReturn(ofSessionsOn: peers, until: deadline)
             }
-            if isChanged { refresh(user, at: now, into: &outbox) }
+            if isChanged { refresh(user, in: &turn) }
         }
     }
 
@@ -104,11 +104,11 @@ package struct Owner: ~Copyable {
 
     /// Decides the record of a user after a change, and publishes it if that writes it. Returns whether it was published.
     @discardableResult
-    mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), at now: Now, into outbox: inout Outbox) -> Bool {
+    mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), in turn: inout Turn) -> Bool {
         var advanced = clock
-        let next = advanced.next(at: now.wall)
+        let next = advanced.next(at: turn.now.wall)
         let circumstances = Presence.Circumstances(
-            now: now, policy: policies.policy(of: users.user(at: user)),
+            now: turn.now, policy: policies.policy(of: users.user(at: user)),
             version: change.visibility == nil ? next : users[user].record.versionOfVisibility(insteadOf: next),
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
         let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
@@ -119,12 +119,12 @@ package struct Owner: ~Copyable {
             return decision.isWritten
         }
         if isWritten { clock = advanced }
-        if isWritten || change.isNews { publish(user, into: &outbox) }
+        if isWritten || change.isNews { publish(user, into: &turn.outbox) }
         if circumstances.policy.tellsWebhook(.stateChange) {
-            WebhookNews(user: user, now: now).add(
-                change, isWritten: isWritten, insteadOf: customStatus, by: &self, into: &outbox)
+            WebhookNews(user: user, now: turn.now).add(
+                change, isWritten: isWritten, insteadOf: customStatus, by: &self, into: &turn.outbox)
         }
-        schedule(user, at: now)
+        schedule(user, at: turn.now)
         return isWritten || change.isNews
     }
 
@@ -141,24 +141,24 @@ package struct Owner: ~Copyable {
     ///
     /// An ONLINE without a session is unconfirmed for the grace.
     @discardableResult
-    mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
+    mutating func adopt(_ record: Record, at user: Index, in turn: inout Turn) -> Bool {
         let before = users[user].record
         let old = before.privacy?.version
-        guard keep(record, at: user, now: now) else { return false }
-        let knownSince = knownSince(at: now)
+        guard keep(record, at: user, now: turn.now) else { return false }
+        let knownSince = knownSince(at: turn.now)
         users.modify(user) { $0.record.knownSince = knownSince }
-        refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
+        refresh(user, StatusChange(isNews: true), in: &turn)
         // A gateway may hold a visibility whose friends are not those of the rows here.
-        ChainVisibility(user: user).showReceived(by: &self, at: now, into: &outbox)
-        OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox)
+        ChainVisibility(user: user).showReceived(by: &self, in: &turn)
+        OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn)
         let kept = users[user].record
-        if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
+        if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { turn.outbox.rows.append(Row(privacy, of: kept.user)) }
         // An answer may have shown a record that no stream has received. Its replacement does not count as a change of the visibility
         // alone. A stream receives such a change only if it had another view of the hidden user.
         guard kept.changesPrivacy, before.version > .zero, !kept.looksLike(before) else { return true }
-        let version = clock.next(at: now.wall)
+        let version = clock.next(at: turn.now.wall)
         users.modify(user) { $0.record.version = version }
-        publish(user, into: &outbox)
+        publish(user, into: &turn.outbox)
         return true
     }
 
@@ -195,9 +195,9 @@ package struct Owner: ~Copyable {
     // MARK: Time
 
     /// Ends the parts that end by themselves: graces, unconfirmed statuses, custom statuses, subscriptions.
-    mutating func tick(at now: Now, into outbox: inout Outbox) {
-        reviewCustomStatuses(at: now)
-        while let user = users.takeReview(at: now.instant) { review(user, at: now, into: &outbox) }
+    mutating func tick(in turn: inout Turn) {
+        reviewCustomStatuses(at: turn.now)
+        while let user = users.takeReview(at: turn.now.instant) { review(user, in: &turn) }
     }
 
     /// Most users with an expiry in one tick. After a long stop there may be very many.
@@ -206,14 +206,14 @@ package struct Owner: ~Copyable {
     /// Removes expired tombstones, of subscriptions, of other lists and of whole users, and the answers of calls.
     ///
     /// All replicas of a user do so at the same time, so that their hashes stay equal.
-    mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
+    mutating func expireTombstones(in turn: inout Turn) {
         for _ in 0..<Self.expiriesMax {
-            guard let user = users.takeExpiry(at: now.wall) else { return }
-            let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall).earliestFirst }
+            guard let user = users.takeExpiry(at: turn.now.wall) else { return }
+            let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: turn.now.wall).earliestFirst }
             counters.tombstonesForgotten += UInt64(expired.count)
-            outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
-            ListExpiry(user: user).expire(&self, at: now, into: &outbox)
-            expireBlank(user, at: now, into: &outbox)
+            turn.outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
+            ListExpiry(user: user).expire(&self, in: &turn)
+            expireBlank(user, in: &turn)
             // The answers of calls may have been all that was known of the user.
             if users.isLive(user), users[user].isBlank { users.remove(user) }
         }
@@ -222,16 +222,16 @@ package struct Owner: ~Copyable {
     /// Removes a user whose blank record has been kept for long enough.
     ///
     /// A node that watches the user holds the record, and registers it. The owner then writes the record again.
-    private mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
+    private mutating func expireBlank(_ user: Index, in turn: inout Turn) {
+        guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= turn.now.wall else { return }
         guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
-            renew(user, at: now, into: &outbox)
-            outbox.changes.append((users[user].record, users[user].watchers))
+            renew(user, in: &turn)
+            turn.outbox.changes.append((users[user].record, users[user].watchers))
             return
         }
         let id = users.user(at: user)
-        outbox.deletedRows.append(Row(users[user].record))
-        outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) } + users[user].lists.rows(of: id)
+        turn.outbox.deletedRows.append(Row(users[user].record))
+        turn.outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) } + users[user].lists.rows(of: id)
         counters.usersRemoved += 1
         users.remove(user)
     }
@@ -242,34 +242,34 @@ package struct Owner: ~Copyable {
     }
 
     /// Removes a user without followers on any node, unless something has changed meanwhile.
-    mutating func removeUnfollowed(_ id: UserID, at now: Now, into outbox: inout Outbox) {
-        UserRemoval.remove(id, from: &self, at: now, into: &outbox)
+    mutating func removeUnfollowed(_ id: UserID, in turn: inout Turn) {
+        UserRemoval.remove(id, from: &self, in: &turn)
     }
 
-    /// The next time at which ``tick(at:into:)`` has work.
+    /// The next time at which ``tick(in:)`` has work.
     var nextDeadline: Instant { users.nextReview }
 
-    private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
+    private mutating func review(_ user: Index, in turn: inout Turn) {
         let offlineGrace = policies.policy(of: users.user(at: user)).offlineGrace
-        endReview(of: user, users.modify(user) { $0.endWhatIsDue(at: now, offlineGrace: offlineGrace) }, at: now, into: &outbox)
+        endReview(of: user, users.modify(user) { $0.endWhatIsDue(at: turn.now, offlineGrace: offlineGrace) }, in: &turn)
     }
 
     /// Ends the parts that end at a time of the wall clock, and decides the status.
-    mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
+    mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, in turn: inout Turn) {
         counters.sessionsDisconnected += ended.disconnectedCount
         let expiry = users[user].record.customStatusExpiresAt
-        let hasExpired = expiry > 0 && expiry <= now.wall
-        dropAfterOffline(user, at: now, into: &outbox)
-        expireSubscriptions(user, at: now, into: &outbox)
-        ProfileFollows(user: user).expire(by: &self, at: now, into: &outbox)
-        if ended.isRepairDue { repairList(of: user, at: now, into: &outbox) }
-        let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
+        let hasExpired = expiry > 0 && expiry <= turn.now.wall
+        dropAfterOffline(user, in: &turn)
+        expireSubscriptions(user, in: &turn)
+        ProfileFollows(user: user).expire(by: &self, in: &turn)
+        if ended.isRepairDue { repairList(of: user, in: &turn) }
+        let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= turn.now.wall
         refresh(
             user,
             StatusChange(
                 customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil,
                 end: ended.losses.isEmpty ? nil : .lost(ended.losses)),
-            at: now, into: &outbox)
+            in: &turn)
         if users[user].isBlank { users.remove(user) }
     }
 

@@ -57,7 +57,7 @@ struct Reassignment {
     private func publishFriends(of index: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
         owner.renewVersion(of: index, at: now)
         owner.publish(index, into: &outbox)
-        ChainVisibility(user: index).showReceived(by: &owner, at: now, into: &outbox)
+        ChainVisibility(user: index).showReceived(by: &owner, in: &outbox[at: now])
     }
 
     /// This node owns a user whom it kept for another owner. An ONLINE is unconfirmed until a session is reported.
@@ -85,7 +85,7 @@ struct Reassignment {
             owner.users.modifyLists(index) { $0.learn(.friend, at: time) }
             OwnedWebhookLog(user: index).count(in: &owner)
         }
-        OwnedProfile(user: index).publish(isLate: true, by: &owner, at: now, into: &outbox)
+        OwnedProfile(user: index).publish(isLate: true, by: &owner, in: &outbox[at: now])
         repairListsLater(of: index, in: &owner)
         owner.repairCustomStatusLater(index, at: now)
         owner.schedule(index, at: now)

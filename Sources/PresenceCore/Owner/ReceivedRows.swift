@@ -49,8 +49,8 @@ struct ReceivedRows {
                 case .record: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
                 case .visibility: merge(owner.users[user].published(try Privacy(row)), of: user, into: &owner, &outbox)
                 case .subscriptions: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
-                case .list(.call, _): try AnsweredCalls.merge(row, of: user, in: &owner, at: now, into: &outbox)
-                case .list: try owner.merge(listed: row, of: user, at: now, into: &outbox)
+                case .list(.call, _): try AnsweredCalls.merge(row, of: user, in: &owner, in: &outbox[at: now])
+                case .list: try owner.merge(listed: row, of: user, in: &outbox[at: now])
                 case .node, .everyNode: throw RowError(row, "is not a row of a user")
                 }
             if isWritten, row.kind.hasSequence { lists[lists.count - 1].take(row, insteadOf: held) }
@@ -58,10 +58,10 @@ struct ReceivedRows {
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }
         }
-        for list in lists where !list.rows.isEmpty { list.mark(in: &owner, at: now, into: &outbox) }
+        for list in lists where !list.rows.isEmpty { list.mark(in: &owner, in: &outbox[at: now]) }
         for (user, row) in groups { show(row, of: user, in: &owner, &outbox) }
         for list in lists where list.kind == .friend && list.isWritten {
-            ChainVisibility(user: list.user).showReceived(by: &owner, at: now, into: &outbox)
+            ChainVisibility(user: list.user).showReceived(by: &owner, in: &outbox[at: now])
         }
         return isBelieved
     }
@@ -69,7 +69,7 @@ struct ReceivedRows {
     /// Moves the sequence of the friends after a group has another name or is gone, unless the node that wrote the group has done so.
     private func show(_ group: Row, of user: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
         guard !owner.users[user].isReplica, ListMarks(user: user, kind: .friend).version(in: owner) < group.version else { return }
-        _ = ListMarks.showGroups([group], of: user, in: &owner, at: now, into: &outbox)
+        _ = ListMarks.showGroups([group], of: user, in: &owner, in: &outbox[at: now])
     }
 
     /// The rows of one list that clients may have passed: they are not newer than the list was.
@@ -98,12 +98,12 @@ struct ReceivedRows {
         }
 
         /// Marks the list, unless its sender did. A replica sends the owner the rows and the mark, because the owner may lack them.
-        func mark(in owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+        func mark(in owner: inout Owner, in turn: inout Turn) {
             let marks = ListMarks(user: user, kind: kind)
             let marked = marks.version(in: owner)
             if marked > version || markedAt.map({ marked >= $0 }) ?? false { return }
-            let mark = marks.mark(&owner, version: markedAt, at: now, into: &outbox)
-            if owner.users[user].isReplica { outbox.rowsForOwners += rows + [mark] }
+            let mark = marks.mark(&owner, version: markedAt, in: &turn)
+            if owner.users[user].isReplica { turn.outbox.rowsForOwners += rows + [mark] }
         }
     }
 
@@ -153,7 +153,7 @@ struct ReceivedRows {
     private func merge(
         _ record: Record, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
-        guard owner.users[user].isReplica else { return owner.adopt(record, at: user, now: now, into: &outbox) }
+        guard owner.users[user].isReplica else { return owner.adopt(record, at: user, in: &outbox[at: now]) }
         let old = owner.users[user].record
         guard owner.keep(record, at: user, now: now) else { return false }
         let kept = owner.users[user].record
@@ -167,7 +167,7 @@ struct ReceivedRows {
     private func merge(
         _ entry: Subscription, _ row: Row, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
-        guard owner.users[user].isReplica else { return owner.merge([entry], at: user, now: now, into: &outbox) }
+        guard owner.users[user].isReplica else { return owner.merge([entry], at: user, in: &outbox[at: now]) }
         guard owner.accepts(entry.version, at: now) else { return false }
         let entry = entry.observed(at: owner.clock.milliseconds(at: now.wall))
         guard owner.users.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
@@ -202,7 +202,7 @@ struct ReceivedRows {
             return true
         }
         owner.renewVersion(of: user, at: now)
-        owner.refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
+        owner.refresh(user, StatusChange(isNews: true), in: &outbox[at: now])
         // If the status has changed with it, the record has a newer version, and is written without the visibility.
         let renewed = owner.users[user].record
         if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }

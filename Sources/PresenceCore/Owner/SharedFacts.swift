@@ -53,7 +53,7 @@ struct SharedFacts {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.clock.next(at: now.wall))
-        owner.kick(request.user, at: now, into: &cluster.outbox)
+        owner.kick(request.user, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
         cluster.outbox.answerWhenStored(request.id, .done, to: peer)
     }
@@ -97,7 +97,7 @@ struct SharedFacts {
         let old = owner.policies.policy(of: .policyUser(of: app))
         guard owner.policies.merge(entry, of: app) else { return }
         cluster.outbox.rows.append(Row(policy: entry, of: app))
-        owner.policyChanged(of: app, from: old, at: now, into: &cluster.outbox)
+        owner.policyChanged(of: app, from: old, in: &cluster.outbox[at: now])
         cluster.sendToGateways(Self.message(of: app, owner))
     }
 
@@ -112,11 +112,11 @@ struct SharedFacts {
 
 extension Owner {
     /// Ends the sessions of a user. The gateways end the streams when the kick reaches them.
-    fileprivate mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
+    fileprivate mutating func kick(_ id: UserID, in turn: inout Turn) {
         let user = index(of: id)
-        let ended = users.modify(user) { $0.endAll(at: now.wall) }
+        let ended = users.modify(user) { $0.endAll(at: turn.now.wall) }
         counters.sessionsKicked += UInt64(ended.count { !$0.isCounted })
-        refresh(user, StatusChange(end: .kick), at: now, into: &outbox)
+        refresh(user, StatusChange(end: .kick), in: &turn)
         removeBlank(id)
     }
 }

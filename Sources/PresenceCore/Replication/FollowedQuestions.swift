@@ -81,7 +81,7 @@ struct FollowedQuestions {
         guard question.ring == cluster.placement.id, knowsFollowers(owner, cluster) else { return }
         cluster.outbox.writeInBulk { outbox in
             for user in question.users where owner.users.followersCount(of: user) == 0 && !question.followed.contains(user) {
-                owner.removeUnfollowed(user, at: now, into: &outbox)
+                owner.removeUnfollowed(user, in: &outbox[at: now])
             }
         }
     }

@@ -83,13 +83,13 @@ struct Reports {
     mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         if isVoid(from: peer, cluster) { return }
         if cluster.ownership.decidesSoon(attach.user) { return postpone(.attach(attach), from: peer, &cluster) }
-        if cluster.decides(attach.user, for: peer) { owner.attach(attach, from: peer, at: now, into: &cluster.outbox) }
+        if cluster.decides(attach.user, for: peer) { owner.attach(attach, from: peer, in: &cluster.outbox[at: now]) }
     }
 
     mutating func onDetach(_ detach: Detach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         if cluster.ownership.decidesSoon(detach.user) { return postpone(.detach(detach), from: peer, &cluster) }
         let isMoving = peer == 0 ? cluster.isDraining : cluster.peers[peer].isDraining
-        owner.detach(detach, from: peer, isMoving: isMoving, at: now, into: &cluster.outbox)
+        owner.detach(detach, from: peer, isMoving: isMoving, in: &cluster.outbox[at: now])
     }
 
     mutating func onWatch(_ watches: [Watch], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
@@ -108,7 +108,7 @@ struct Reports {
         }
         cluster.sendBack(others, to: peer)
         if !later.isEmpty { postpone(.watch(later), from: peer, &cluster) }
-        if !own.isEmpty { owner.watch(own, from: peer, at: now, into: &cluster.outbox) }
+        if !own.isEmpty { owner.watch(own, from: peer, in: &cluster.outbox[at: now]) }
     }
 
     mutating func onUnwatch(_ users: [UserID], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster) {

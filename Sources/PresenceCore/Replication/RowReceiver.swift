@@ -17,11 +17,11 @@ struct RowReceiver {
     ) throws(RowError) -> Bool {
         let isOwned = { [ownership = cluster.ownership] (user: UserID) in ownership.decides(user.slot) }
         recordMisplacedRows(among: rows, from: peer, &cluster)
-        if isAwaited { return try owner.receive(rows, isOwned: isOwned, isAwaited: true, at: now, into: &cluster.outbox) }
+        if isAwaited { return try owner.receive(rows, isOwned: isOwned, isAwaited: true, in: &cluster.outbox[at: now]) }
         countMoved(rows, from: peer, &cluster)
         let bulkCount = cluster.outbox.rowsInBulk.count
         try cluster.outbox.writeInBulk { (outbox) throws(RowError) in
-            _ = try owner.receive(rows, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
+            _ = try owner.receive(rows, isOwned: isOwned, isAwaited: false, in: &outbox[at: now])
         }
         if cluster.outbox.rowsInBulk.count > bulkCount {
             cluster.outbox.receivedInBulk.formUnion(rows.map { ReceivedRow(row: $0, sender: peer) })

@@ -38,7 +38,7 @@ enum SlotTransfer {
 
     /// Starts a transfer: every user gets its role, and all members are asked.
     static func begin(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
-        owner.reassign(roles(cluster), at: now, into: &cluster.outbox)
+        owner.reassign(roles(cluster), in: &cluster.outbox[at: now])
         offerAll(by: cluster.placement, .present, owner, &cluster)
         requestFromAll(owner, &cluster)
         return advance(&cluster, at: now)

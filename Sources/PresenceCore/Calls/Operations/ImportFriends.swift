@@ -81,7 +81,7 @@ extension ImportFriends {
         }
         if !changes.isEmpty {
             let version = owner.clock.nextImport(at: request.now)
-            owner.write(changes, of: user, decidedAt: version, isSilent: true, at: request.now, into: &outbox)
+            owner.write(changes, of: user, decidedAt: version, isSilent: true, in: &outbox[at: request.now])
         }
         owner.removeBlank(request.id)
         return FriendCallResult(users: outcomes)

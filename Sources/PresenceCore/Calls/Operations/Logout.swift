@@ -41,7 +41,7 @@ extension Logout {
             if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
         }
         let change = StatusChange(end: session == nil ? .logout : nil, departed: ended)
-        if !owner.refresh(user, change, at: call.now, into: &outbox) { call.writeAgain(user, of: owner, into: &outbox) }
+        if !owner.refresh(user, change, in: &outbox[at: call.now]) { call.writeAgain(user, of: owner, into: &outbox) }
         return .whenStored(DoneAnswer())
     }
 }

@@ -40,7 +40,7 @@ extension OwnerRequest {
     func write(_ changes: [ChainRules.Change], on owner: inout Owner, into outbox: inout Outbox) {
         guard !changes.isEmpty else { return }
         let version = owner.clock.next(at: now.wall)
-        owner.write(changes, of: owner.index(of: id), decidedAt: version, at: now, into: &outbox)
+        owner.write(changes, of: owner.index(of: id), decidedAt: version, in: &outbox[at: now])
     }
 
     /// Writes a row again that the call has not changed. An earlier call, or attempt, may have written it to this disk alone.

@@ -19,8 +19,8 @@ extension OwnerRequest {
         } else {
             let version = owner.clock.next(at: now.wall)
             profile.set(news, at: version)
-            owner.write([.set(profile, "")], of: user, decidedAt: version, at: now, into: &outbox)
-            OwnedProfile(user: user).publish(by: &owner, at: now, into: &outbox)
+            owner.write([.set(profile, "")], of: user, decidedAt: version, in: &outbox[at: now])
+            OwnedProfile(user: user).publish(by: &owner, in: &outbox[at: now])
         }
         return FriendCallResult(json: json(ofProfileOf: id, at: owner))
     }

@@ -61,7 +61,7 @@ extension OwnerRequest {
         if isPublished(event, in: owner.users[user].record) {
             outbox.rows.append(Row(owner.users[user].record))
         } else {
-            owner.refresh(user, StatusChange(events: .publish(event, seconds: seconds)), at: now, into: &outbox)
+            owner.refresh(user, StatusChange(events: .publish(event, seconds: seconds)), in: &outbox[at: now])
         }
         answerWhenStored(.record(owner.record(of: id)), into: &outbox)
     }

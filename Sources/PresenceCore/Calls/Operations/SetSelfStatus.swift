@@ -49,7 +49,7 @@ extension SetSelfStatus {
         let change = StatusChange(
             customStatus: request.customStatus, customStatusExpiresAt: validity > 0 ? call.now.wall + validity * 1_000 : 0,
             customStatusHasOwnEnd: request.seconds != nil)
-        if !owner.refresh(user, change, at: call.now, into: &outbox) { call.writeAgain(user, of: owner, into: &outbox) }
+        if !owner.refresh(user, change, in: &outbox[at: call.now]) { call.writeAgain(user, of: owner, into: &outbox) }
         return .whenStored(RecordAnswer(record: owner.record(of: call.id)))
     }
 

@@ -135,7 +135,7 @@ extension OwnerRequest {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.clock.next(at: now.wall)
             let change = StatusChange(visibility: StatusChange.Visibility(visibility: new, writtenAt: writtenAt))
-            owner.refresh(user, change, at: now, into: &outbox)
+            owner.refresh(user, change, in: &outbox[at: now])
         } else {
             let record = owner.users[user].record
             writeAgain(user, of: owner, into: &outbox)

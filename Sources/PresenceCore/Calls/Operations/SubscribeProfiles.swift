@@ -47,7 +47,7 @@ extension OwnerRequest {
             } + evicted.map { .remove(.profileSubscription, String($0.target.id)) }
         // The tombstones have the version of the subscriptions for which there was no room. So a second attempt finds them.
         let earlier = evictions(with: done, of: owner)
-        owner.write(changes, of: user, decidedAt: version, at: now, into: &outbox)
+        owner.write(changes, of: user, decidedAt: version, in: &outbox[at: now])
         for target in done.map(\.target) + earlier { writeAgain(.profileSubscription, String(target.id), of: owner, into: &outbox) }
         owner.counters.evictions += UInt64(evicted.count)
         let follows = ProfileFollows(user: user).quota
@@ -88,6 +88,6 @@ extension OwnerRequest {
             list.entry(for: key)?.isRemoved ?? owner.listsMayBeIncomplete
         }
         if !others.isEmpty { write(others.map { .remove(.profileSubscription, $0) }, on: &owner, into: &outbox) }
-        ProfileFollows(user: user).drop(ended, by: session, of: &owner, at: now, into: &outbox)
+        ProfileFollows(user: user).drop(ended, by: session, of: &owner, in: &outbox[at: now])
     }
 }

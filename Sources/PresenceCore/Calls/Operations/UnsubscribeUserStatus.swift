@@ -77,7 +77,7 @@ extension OwnerRequest {
         // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
         let isDoubtful = owner.listsMayBeIncomplete && targets != nil
         owner.drop(isDoubtful ? ended + others : ended, of: user, by: session, into: &outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, in: &outbox[at: now])
         if !isDoubtful { outbox.rows += others.map { Row($0, of: id) } }
         answerWhenStored(.done, into: &outbox)
     }

@@ -98,7 +98,7 @@ struct Chain {
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
         if calls[id]?.isUnderWay ?? false { kept.keep(nil, of: &owner, into: &cluster.outbox) }
-        showLists(of: request.user, after: decisions.map(\.decision), &owner, &cluster, at: now)
+        showLists(of: request.user, after: decisions.map(\.decision), &owner, in: &cluster.outbox[at: now])
         owner.removeBlank(request.user)
     }
 
@@ -123,13 +123,13 @@ struct Chain {
         switch beginning {
         case .ended(let code): end(item, as: code, of: pair.user, &owner, &cluster, at: now)
         case .local(let changes, let code):
-            owner.write(changes, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
-            decide(code, for: item.waiter, &owner, &cluster, at: now)
+            owner.write(changes, of: user, decidedAt: version, showsLists: false, in: &cluster.outbox[at: now])
+            decide(code, for: item.waiter, &owner, in: &cluster.outbox[at: now])
             cluster.outbox.stepWhenStored(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
             let rows = changes + [.set(outgoing, other)]
-            owner.write(rows, of: user, decidedAt: version, showsLists: false, at: now, into: &cluster.outbox)
+            owner.write(rows, of: user, decidedAt: version, showsLists: false, in: &cluster.outbox[at: now])
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
             cluster.outbox.stepWhenStored(.begun(pair, version: version))
         }
@@ -139,19 +139,19 @@ struct Chain {
     private mutating func end(
         _ item: Item, as code: ChainCode, of user: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        decide(code, for: item.waiter, &owner, &cluster, at: now)
+        decide(code, for: item.waiter, &owner, in: &cluster.outbox[at: now])
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
         cluster.outbox.resting.append(RestingContinuation(users: [user], continuation: .step(step)))
     }
 
     /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.
     private func showLists(
-        of user: UserID, after decisions: [ChainCall.Decision], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        of user: UserID, after decisions: [ChainCall.Decision], _ owner: inout Owner, in turn: inout Turn
     ) {
         guard !decisions.isEmpty, let user = owner.index(ofKnown: user) else { return }
         let changesBlocklist = decisions.contains(where: \.changesBlocklist)
         guard owner.users[user].record.isForFriends || changesBlocklist else { return }
-        ChainVisibility(user: user).show(changesBlocklist ? nil : .friend, by: &owner, at: now, into: &cluster.outbox)
+        ChainVisibility(user: user).show(changesBlocklist ? nil : .friend, by: &owner, in: &turn)
     }
 
     private func rules(of user: Owner.Index, _ owner: borrowing Owner) -> ChainRules {
@@ -160,11 +160,11 @@ struct Chain {
 
     /// Records a result whose rows are about to be written. Those of the last result of a call have the answer of the call with them.
     private mutating func decide(
-        _ code: ChainCode, for waiter: Waiter, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ code: ChainCode, for waiter: Waiter, _ owner: inout Owner, in turn: inout Turn
     ) {
         calls[waiter.call]?.decide(waiter.position, as: code)
         guard let call = calls[waiter.call], let answer = call.answerToKeep else { return }
-        AnsweredCalls(request: call.request, peer: 0, now: now).keep(answer, of: &owner, into: &cluster.outbox)
+        AnsweredCalls(request: call.request, peer: 0, now: turn.now).keep(answer, of: &owner, into: &turn.outbox)
     }
 
     private mutating func note(_ code: ChainCode, for waiter: Waiter, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
@@ -211,14 +211,14 @@ struct Chain {
         {
             // The answer has the clock of this node, so later decisions of the other user are newer than this tombstone.
             let endedAt = owner.clock.nextEnd(at: now)
-            owner.write([.remove(.friend, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
+            owner.write([.remove(.friend, other)], of: user, decidedAt: endedAt, in: &cluster.outbox[at: now])
         }
-        owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+        owner.write(changes, of: user, decidedAt: version, in: &cluster.outbox[at: now])
         // The first attempt may have ended before every live node has hidden the user from the former friend.
         if changes.isEmpty, apply.command.command.endsFriendship, owner.users[user].record.isForFriends {
             ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox)
         }
-        if case .delete = apply.command.command { endRequest(of: other, to: user, before: version, &owner, &cluster, at: now) }
+        if case .delete = apply.command.command { endRequest(of: other, to: user, before: version, &owner, in: &cluster.outbox[at: now]) }
         // An earlier attempt may have written them to this disk alone.
         cluster.outbox.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: owner.users[user])
         cluster.outbox.stepWhenStored(.applied(pair, version: version, result))
@@ -231,12 +231,12 @@ struct Chain {
     /// owner of this user has then put a newer decision in the place of the answer. The tombstone is only just newer than the request, so
     /// that it does not hide the trace of an answer.
     private func endRequest(
-        of other: String, to user: Owner.Index, before version: Version, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        of other: String, to user: Owner.Index, before version: Version, _ owner: inout Owner, in turn: inout Turn
     ) {
         guard let request = owner.users[user].list(.pendencyIn).entry(for: other), !request.isRemoved, request.version.stamp < version.stamp
         else { return }
         let endedAt = Version(stamp: request.version.correctionStamp, node: owner.clock.node)
-        owner.write([.remove(.pendencyIn, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
+        owner.write([.remove(.pendencyIn, other)], of: user, decidedAt: endedAt, in: &turn)
     }
 
     private func send(
@@ -268,12 +268,12 @@ struct Chain {
         let other = String(pair.other.id)
         let (code, changes) = rules(of: user, owner).end(
             known.command.command, about: other, with: result, at: known.command.version.milliseconds)
-        owner.write(changes, of: user, decidedAt: known.command.version, at: now, into: &cluster.outbox)
+        owner.write(changes, of: user, decidedAt: known.command.version, in: &cluster.outbox[at: now])
         // Older than the next decision: on another side of a split that one may be open, and its row stays.
         let endedAt = Version(stamp: known.command.version.correctionStamp, node: owner.clock.node)
-        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, at: now, into: &cluster.outbox)
+        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, in: &cluster.outbox[at: now])
         open[pair]?.phase = .ending
-        for waiter in known.waiters { decide(code, for: waiter, &owner, &cluster, at: now) }
+        for waiter in known.waiters { decide(code, for: waiter, &owner, in: &cluster.outbox[at: now]) }
         cluster.outbox.stepWhenStored(.ended(pair, version: known.command.version, code))
     }
 
@@ -327,7 +327,7 @@ struct Chain {
             return
         }
         for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
-        showLists(of: pair.user, after: items.map(\.decision), &owner, &cluster, at: now)
+        showLists(of: pair.user, after: items.map(\.decision), &owner, in: &cluster.outbox[at: now])
     }
 
     // MARK: Owners
@@ -384,8 +384,8 @@ struct Chain {
             let version = owner.clock.nextDecision(of: pair, at: now)
             let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
             let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
-            owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
-            showLists(of: pair.user, after: [.command(.block)], &owner, &cluster, at: now)
+            owner.write(changes, of: user, decidedAt: version, in: &cluster.outbox[at: now])
+            showLists(of: pair.user, after: [.command(.block)], &owner, in: &cluster.outbox[at: now])
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [])
             cluster.outbox.stepWhenStored(.begun(pair, version: version))
         }
@@ -539,7 +539,7 @@ extension Owner {
     ///   - showsLists: whether the visibility of the user follows the changes. Otherwise the caller shows the lists after all changes.
     mutating func write(
         _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, isSilent: Bool = false, showsLists: Bool = true,
-        at now: Now, into outbox: inout Outbox
+        in turn: inout Turn
     ) {
         let id = users.user(at: user)
         let hasListener = !users[user].sessions.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
@@ -551,7 +551,7 @@ extension Owner {
         for change in changes {
             let held = users[user].list(change.kind).entry(for: change.key)
             if let held, held.version.stamp >= version.stamp {
-                outbox.rows.append(Row(held, of: id, change.kind))
+                turn.outbox.rows.append(Row(held, of: id, change.kind))
                 continue
             }
             let row = change.row(
@@ -560,24 +560,24 @@ extension Owner {
             let isLate = mayBeLate && users[user].list(change.kind).mayBePassed(row.version)
             if !row.isUnseen { begun.append(change.kind) }
             let old = news == nil ? RelationshipState() : users[user].relationship
-            let learnedAt = FriendFollows.lateness(of: row, by: self, at: now)
+            let learnedAt = FriendFollows.lateness(of: row, by: self, at: turn.now)
             users.modifyLists(user) { lists in
                 _ = lists.merge(row)
                 if let learnedAt { lists.learn(.friend, at: learnedAt) }
             }
-            outbox.rows.append(row)
-            if isLate { ListMarks(user: user, kind: change.kind).mark(&self, at: now, into: &outbox) }
-            if row.isUnseen, let held { ListMarks(user: user, kind: change.kind).keepRemoval(held, of: &self, at: now, into: &outbox) }
+            turn.outbox.rows.append(row)
+            if isLate { ListMarks(user: user, kind: change.kind).mark(&self, in: &turn) }
+            if row.isUnseen, let held { ListMarks(user: user, kind: change.kind).keepRemoval(held, of: &self, in: &turn) }
             news?.note(row, insteadOf: held, from: old, to: users[user].relationship)
             if held?.isRemoved == false { replaced.append(row) }
             movesMembers = movesMembers || row.movesMember(insteadOf: held)
         }
         // The groups name their friends.
-        if movesMembers { ListMarks(user: user, kind: .friendGroup).mark(&self, at: now, into: &outbox) }
-        if ListMarks.showGroups(replaced, of: user, in: &self, at: now, into: &outbox) { news?.noteState() }
-        FriendFollows(user: user).endNonFriends(after: changes, by: &self, at: now, into: &outbox)
-        if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, at: now, into: &outbox) }
-        news?.tell(user, isSilent: isSilent, of: &self, at: now, into: &outbox)
+        if movesMembers { ListMarks(user: user, kind: .friendGroup).mark(&self, in: &turn) }
+        if ListMarks.showGroups(replaced, of: user, in: &self, in: &turn) { news?.noteState() }
+        FriendFollows(user: user).endNonFriends(after: changes, by: &self, in: &turn)
+        if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, in: &turn) }
+        news?.tell(user, isSilent: isSilent, of: &self, in: &turn)
     }
 }
 

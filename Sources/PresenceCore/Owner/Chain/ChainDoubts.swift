@@ -81,7 +81,7 @@ struct ChainDoubts {
         let stamp = verify.verdict == .isVoid ? verify.version.voidStamp : verify.version.correctionStamp
         let version = Version(stamp: stamp, node: owner.clock.node)
         let removals = kinds.map { ChainRules.Change.remove($0, String(pair.user.id)) }
-        owner.write(removals, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+        owner.write(removals, of: user, decidedAt: version, in: &cluster.outbox[at: now])
         guard owner.users[user].isReplica else { return }
         cluster.outbox.rowsForOwners += kinds.compactMap { kind in
             owner.users[user].list(kind).entry(for: String(pair.user.id)).map { Row($0, of: pair.other, kind) }

@@ -120,7 +120,7 @@ extension ChainNews {
     /// Has the user's sessions told of the changes once the rows in the outbox are on two disks.
     ///
     /// - Parameter isSilent: whether the sessions only begin and cease to follow profiles.
-    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, in turn: inout Turn) {
         let id = owner.users.user(at: user)
         let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
         var notices = isSilent ? [] : notices(groups: groups)
@@ -132,12 +132,12 @@ extension ChainNews {
         if movesSequence, !isSilent { notices.append(RelationshipNotice(.state, owner.users[user].relationship)) }
         let policy = owner.policies.policy(of: id)
         guard !notices.isEmpty || isSilent, policy.chain.isEnabled else { return }
-        if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: now).add(notices, by: &owner, into: &outbox) }
+        if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: turn.now).add(notices, by: &owner, into: &turn.outbox) }
         guard !owner.users[user].sessions.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
-        follow(user, in: &update, by: owner, at: now)
-        outbox.sendWhenStored(update, to: owner.users[user].sessionPeers)
+        follow(user, in: &update, by: owner, at: turn.now)
+        turn.outbox.sendWhenStored(update, to: owner.users[user].sessionPeers)
         owner.users.modify(user) { $0.unpublishedCount += 1 }
     }
 }

@@ -27,7 +27,7 @@ struct ChainVisibility {
     /// a visibility that the user has chosen on the other side.
     ///
     /// - Parameter kind: the list that has changed; nil for both.
-    func show(_ kind: Row.Kind? = nil, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func show(_ kind: Row.Kind? = nil, by owner: inout Owner, in turn: inout Turn) {
         guard !owner.users[user].isReplica else { return }
         let privacy = owner.users[user].record.privacy ?? Privacy()
         var new = privacy.visibility
@@ -37,26 +37,26 @@ struct ChainVisibility {
             new.blocked = hides ? names(.blocked, by: owner) : []
         }
         guard new != privacy.visibility else { return }
-        let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.clock.next(at: now.wall)
-        if privacy.visibility.isClosed(by: new) { outbox.needsBarrier = true }
+        let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.clock.next(at: turn.now.wall)
+        if privacy.visibility.isClosed(by: new) { turn.outbox.needsBarrier = true }
         let visibility = StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
-        owner.refresh(user, StatusChange(visibility: visibility), at: now, into: &outbox)
+        owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
     }
 
     /// Shows the user's status to new friends and hides it from former ones, if the changes concern friends and the visibility does.
-    func show(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func show(after changes: [ChainRules.Change], by owner: inout Owner, in turn: inout Turn) {
         guard owner.users[user].record.isForFriends, changes.contains(where: { $0.kind == .friend }) else { return }
-        show(.friend, by: &owner, at: now, into: &outbox)
+        show(.friend, by: &owner, in: &turn)
     }
 
     /// Shows the user's status after another node has sent rows of the lists, or a visibility.
     ///
     /// While dead nodes may hold newer rows this waits: a friend whom the rows here name may have been removed.
-    func showReceived(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func showReceived(by owner: inout Owner, in turn: inout Turn) {
         guard owner.users[user].record.isForFriends, !owner.users[user].isReplica else { return }
-        guard owner.listsMayBeIncomplete else { return show(.friend, by: &owner, at: now, into: &outbox) }
-        repairLater(by: &owner, at: now)
-        owner.schedule(user, at: now)
+        guard owner.listsMayBeIncomplete else { return show(.friend, by: &owner, in: &turn) }
+        repairLater(by: &owner, at: turn.now)
+        owner.schedule(user, at: turn.now)
     }
 
     /// Reads the friends of a user who is visible to friends from their rows, because the row of the visibility does not name them. Returns
@@ -70,7 +70,7 @@ struct ChainVisibility {
     }
 
     /// Whether the visibility names exactly those on the lists. It compares the number of blocked users only: both are changed by
-    /// ``show(by:at:into:)``, and by the app's policy.
+    /// ``show(by:in:)``, and by the app's policy.
     private func isShown(by owner: borrowing Owner) -> Bool {
         let blockedCount = owner.users[user].list(.blocked).liveCount
         let isForFriends = owner.users[user].record.isForFriends
@@ -92,11 +92,11 @@ struct ChainVisibility {
 
     /// Shows the user's status to exactly those whom the lists admit, and has the news of the profile wait for the others, if the policy or
     /// another node has changed either.
-    func repair(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        if !isShown(by: owner) { show(by: &owner, at: now, into: &outbox) }
+    func repair(by owner: inout Owner, in turn: inout Turn) {
+        if !isShown(by: owner) { show(by: &owner, in: &turn) }
         guard !owner.users[user].isReplica, !hasRightNews(by: owner), let privacy = owner.users[user].record.privacy else { return }
         let same = StatusChange.Visibility(visibility: privacy.visibility, writtenAt: privacy.writtenAt)
-        owner.refresh(user, StatusChange(visibility: same), at: now, into: &outbox)
+        owner.refresh(user, StatusChange(visibility: same), in: &turn)
     }
 
     /// Schedules a review of a user whose visibility does not follow from the lists, because this node has become the owner after a change

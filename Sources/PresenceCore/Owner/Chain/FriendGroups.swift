@@ -78,10 +78,10 @@ extension ListMarks {
     /// friend is in one of the groups.
     ///
     /// - Parameter rows: the changed rows of groups. Those of other kinds are ignored.
-    static func showGroups(_ rows: [Row], of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox) -> Bool {
+    static func showGroups(_ rows: [Row], of user: Owner.Index, in owner: inout Owner, in turn: inout Turn) -> Bool {
         let ids = rows.filter { $0.kind == .friendGroup }.compactMap { FriendGroupID($0.key) }
         guard FriendGroups.have(ids, aFriendIn: owner.users[user].list(.friend), of: owner.users.user(at: user)) else { return false }
-        ListMarks(user: user, kind: .friend).mark(&owner, at: now, into: &outbox)
+        ListMarks(user: user, kind: .friend).mark(&owner, in: &turn)
         return true
     }
 }

@@ -12,34 +12,34 @@ struct OwnedProfile {
     /// No viewer sees another status: the record differs from the one before in versions alone.
     ///
     /// - Parameter isLate: whether another node has written the profile. Clients may then hold a position that is later than the profile.
-    func publish(isLate: Bool = false, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func publish(isLate: Bool = false, by owner: inout Owner, in turn: inout Turn) {
         let list = owner.users[user].list(.profile)
         let profile = list.liveCount > 0 ? list.version : .zero
         guard profile != owner.users[user].record.profileVersion, !owner.users[user].isReplica else { return }
-        let version = owner.clock.next(at: now.wall)
+        let version = owner.clock.next(at: turn.now.wall)
         owner.users.modify(user) { ($0.record.version, $0.record.profileVersion) = (version, profile) }
-        let knownSince = isLate ? owner.knownSince(at: now) : owner.knownSince(ofNew: owner.users[user].record)
+        let knownSince = isLate ? owner.knownSince(at: turn.now) : owner.knownSince(ofNew: owner.users[user].record)
         owner.users.modify(user) { $0.record.knownSince = knownSince }
-        owner.publish(user, into: &outbox)
+        owner.publish(user, into: &turn.outbox)
         guard !isLate, owner.policies.policy(of: owner.users.user(at: user)).tellsWebhook(.profile) else { return }
-        WebhookNews(user: user, now: now).addProfile(profile, by: &owner, into: &outbox)
+        WebhookNews(user: user, now: turn.now).addProfile(profile, by: &owner, into: &turn.outbox)
     }
 
     /// Takes the newer fields of another copy of the profile. Returns whether it has written a row.
     ///
     /// Two sides of a split may each have changed some of them. The result is then a new fact with its own version, because one version has
     /// one content.
-    func merge(_ row: Row, into held: Row, by owner: inout Owner, at now: Now, into outbox: inout Outbox) throws(RowError) -> Bool {
+    func merge(_ row: Row, into held: Row, by owner: inout Owner, in turn: inout Turn) throws(RowError) -> Bool {
         let (other, old) = (try Profile(row), try Profile(held))
         var merged = old
         merged.merge(other)
-        guard merged != old || row.version > held.version, owner.accepts(row.version, at: now) else { return false }
+        guard merged != old || row.version > held.version, owner.accepts(row.version, at: turn.now) else { return false }
         let isNew = merged != other || row.version <= held.version
-        let kept = isNew ? Row(merged, of: row.user, key: "", version: owner.clock.next(at: now.wall)) : row
+        let kept = isNew ? Row(merged, of: row.user, key: "", version: owner.clock.next(at: turn.now.wall)) : row
         owner.users.modifyLists(user) { _ = $0.merge(kept) }
-        outbox.rows.append(kept)
-        if isNew, owner.users[user].isReplica { outbox.rowsForOwners.append(kept) }
-        publish(isLate: true, by: &owner, at: now, into: &outbox)
+        turn.outbox.rows.append(kept)
+        if isNew, owner.users[user].isReplica { turn.outbox.rowsForOwners.append(kept) }
+        publish(isLate: true, by: &owner, in: &turn)
         return true
     }
 }

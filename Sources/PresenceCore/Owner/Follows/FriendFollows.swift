@@ -71,20 +71,20 @@ struct FriendFollows {
     /// Ends subscriptions to users who are not friends any more (R3), if the changes have removed friends.
     ///
     /// A replica may lack other friends, and leaves that to the owner.
-    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, in turn: inout Turn) {
         guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }), !owner.users[user].isReplica else { return }
-        endNonFriends(by: &owner, at: now, into: &outbox)
-        ProfileFollows(user: user).endNonFriends(by: &owner, at: now, into: &outbox)
+        endNonFriends(by: &owner, in: &turn)
+        ProfileFollows(user: user).endNonFriends(by: &owner, in: &turn)
     }
 
     /// Ends subscriptions to users who are not friends any more (R3).
-    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func endNonFriends(by owner: inout Owner, in turn: inout Turn) {
         let ended = owner.users[user].subscriptionsToNonFriends
         guard !ended.isEmpty else { return }
-        let version = owner.clock.next(at: now.wall)
+        let version = owner.clock.next(at: turn.now.wall)
         let inactive = SubscriptionQuota(user: user).inactive(of: owner)
-        owner.drop(owner.users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
+        owner.drop(owner.users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &turn.outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, in: &turn)
     }
 
     /// Schedules the end of subscriptions to users who are not friends, as in ``Owner/repairQuotaLater(_:at:)``: a replica may know the

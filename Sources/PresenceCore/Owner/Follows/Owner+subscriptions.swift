@@ -43,28 +43,28 @@ extension Owner {
     }
 
     /// Ends the subscriptions that have expired (N6). Sessions receive no notice (R12), unless the policy wants it.
-    mutating func expireSubscriptions(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
-        let version = clock.next(at: now.wall)
+    mutating func expireSubscriptions(_ user: Index, in turn: inout Turn) {
+        guard let expiry = users[user].subscriptions.nextExpiry, expiry <= turn.now.wall else { return }
+        let version = clock.next(at: turn.now.wall)
         let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
         let inactive = SubscriptionQuota(user: user).inactive(of: self)
-        let expired = users.modify(user) { $0.subscriptions.expire(at: now.wall, version: version) }
-        drop(expired, of: user, hasExpired: notifies, into: &outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &self, at: now, into: &outbox)
+        let expired = users.modify(user) { $0.subscriptions.expire(at: turn.now.wall, version: version) }
+        drop(expired, of: user, hasExpired: notifies, into: &turn.outbox)
+        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &self, in: &turn)
     }
 
     /// Merges subscriptions of another owner, and sends the list to the gateways if one was newer. Returns whether one was.
-    mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
+    mutating func merge(_ entries: [Subscription], at user: Index, in turn: inout Turn) -> Bool {
         let id = users.user(at: user)
-        let observedAt = knownSince(at: now)
+        let observedAt = knownSince(at: turn.now)
         let changed = users.modify(user) { user in entries.filter { user.subscriptions.merge($0.observed(at: observedAt)) } }
         guard !changed.isEmpty else { return false }
         clock.observe(users[user].subscriptions.version)
-        outbox.rows += changed.map { Row($0, of: id) }
-        repairQuotaLater(user, at: now)
-        FriendFollows(user: user).repairLater(by: &self, at: now)
-        queueList(of: user, into: &outbox)
-        schedule(user, at: now)
+        turn.outbox.rows += changed.map { Row($0, of: id) }
+        repairQuotaLater(user, at: turn.now)
+        FriendFollows(user: user).repairLater(by: &self, at: turn.now)
+        queueList(of: user, into: &turn.outbox)
+        schedule(user, at: turn.now)
         return true
     }
 
@@ -81,15 +81,15 @@ extension Owner {
     ///
     /// While dead nodes may hold a newer change, the list is not cut: the subscription that looks like the earliest may be an acknowledged
     /// one of a moment ago.
-    mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
-        guard !listsMayBeIncomplete else { return Reassignment(now: now).repairListsLater(of: user, in: &self) }
-        ChainVisibility(user: user).repair(by: &self, at: now, into: &outbox)
-        FriendFollows(user: user).endNonFriends(by: &self, at: now, into: &outbox)
-        ProfileFollows(user: user).repair(by: &self, at: now, into: &outbox)
+    mutating func repairList(of user: Index, in turn: inout Turn) {
+        guard !listsMayBeIncomplete else { return Reassignment(now: turn.now).repairListsLater(of: user, in: &self) }
+        ChainVisibility(user: user).repair(by: &self, in: &turn)
+        FriendFollows(user: user).endNonFriends(by: &self, in: &turn)
+        ProfileFollows(user: user).repair(by: &self, in: &turn)
         guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }
-        let version = clock.next(at: now.wall)
+        let version = clock.next(at: turn.now.wall)
         let evicted = SubscriptionQuota(user: user).evict(downTo: Limits.subscriptionsMax, version: version, from: &self)
-        drop(evicted, of: user, into: &outbox)
+        drop(evicted, of: user, into: &turn.outbox)
     }
 
     /// Sends the ended subscriptions to the sessions, and writes the tombstones.

@@ -55,29 +55,28 @@ struct ProfileFollows {
     ///   - origin: the calling session; nil for a change that no call made.
     ///   - hasExpired: whether they have expired and the sessions receive a notice.
     func drop(
-        _ ended: [Subscription], by origin: OriginSession? = nil, hasExpired: Bool = false, of owner: inout Owner, at now: Now,
-        into outbox: inout Outbox
+        _ ended: [Subscription], by origin: OriginSession? = nil, hasExpired: Bool = false, of owner: inout Owner, in turn: inout Turn
     ) {
         guard !ended.isEmpty else { return }
         let inactive = quota.inactive(of: owner)
         let changes = ended.map { ChainRules.Change.remove(.profileSubscription, String($0.target.id)) }
-        owner.write(changes, of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &outbox)
-        quota.sendEnd(of: ended, by: origin, hasExpired: hasExpired, from: &owner, into: &outbox)
-        quota.sendActivity(inactiveBefore: inactive, by: &owner, at: now, into: &outbox)
+        owner.write(changes, of: user, decidedAt: owner.clock.next(at: turn.now.wall), in: &turn)
+        quota.sendEnd(of: ended, by: origin, hasExpired: hasExpired, from: &owner, into: &turn.outbox)
+        quota.sendActivity(inactiveBefore: inactive, by: &owner, in: &turn)
     }
 
     /// Ends the subscriptions that have expired.
-    func expire(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        guard owner.users[user].lists.endsNext <= now.wall else { return }
-        let expired = owner.users[user].profileSubscriptions.entries.filter { $0.expiresAt ?? .max <= now.wall }
+    func expire(by owner: inout Owner, in turn: inout Turn) {
+        guard owner.users[user].lists.endsNext <= turn.now.wall else { return }
+        let expired = owner.users[user].profileSubscriptions.entries.filter { $0.expiresAt ?? .max <= turn.now.wall }
         let notifies = owner.policies.policy(of: owner.users.user(at: user)).notifiesExpiry
-        drop(expired, hasExpired: notifies, of: &owner, at: now, into: &outbox)
+        drop(expired, hasExpired: notifies, of: &owner, in: &turn)
         owner.users.modifyLists(user) { $0.updateEnds() }
     }
 
     /// Ends the subscriptions to friends (type 4) whose targets are not friends any more.
-    func endNonFriends(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        drop(owner.users[user].profilesOfNonFriends, of: &owner, at: now, into: &outbox)
+    func endNonFriends(by owner: inout Owner, in turn: inout Turn) {
+        drop(owner.users[user].profilesOfNonFriends, of: &owner, in: &turn)
     }
 
     // MARK: Repair
@@ -92,11 +91,11 @@ struct ProfileFollows {
     }
 
     /// Removes the subscriptions that may not be in the list.
-    func repair(by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        endNonFriends(by: &owner, at: now, into: &outbox)
+    func repair(by owner: inout Owner, in turn: inout Turn) {
+        endNonFriends(by: &owner, in: &turn)
         let surplus = owner.users[user].list(.profileSubscription).liveCount - Limits.subscriptionsMax
         guard surplus > 0 else { return }
-        drop(Array(owner.users[user].profileSubscriptions.order.prefix(surplus)), of: &owner, at: now, into: &outbox)
+        drop(Array(owner.users[user].profileSubscriptions.order.prefix(surplus)), of: &owner, in: &turn)
     }
 }
 

@@ -52,24 +52,24 @@ struct SubscriptionQuota {
     }
 
     /// Has the sessions follow the subscriptions that are active by the new quota, and no others.
-    func changed(from old: Policy, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        sendActivity(inactiveBefore: inactive(beyond: Int(old.subscriptionsMax), of: owner), by: &owner, at: now, into: &outbox)
+    func changed(from old: Policy, by owner: inout Owner, in turn: inout Turn) {
+        sendActivity(inactiveBefore: inactive(beyond: Int(old.subscriptionsMax), of: owner), by: &owner, in: &turn)
     }
 
     /// Sends the sessions the subscriptions that have become active or inactive.
     ///
     /// - Parameter before: the subscriptions that were inactive before the list or its quota changed.
-    func sendActivity(inactiveBefore before: [Subscription], by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func sendActivity(inactiveBefore before: [Subscription], by owner: inout Owner, in turn: inout Turn) {
         let (after, held) = (inactive(of: owner), owner.users[user])
         let change = ActivityChange(from: before, to: after) { target in
             kind == .status ? held.subscriptions.contains(target) : held.list(.profileSubscription).contains(String(target.id))
         }
         guard !change.isEmpty else { return }
         // A client that resumes was not sent the changes that the targets made while their subscriptions were inactive.
-        let time = kind == .status ? owner.knownSince(at: now) : owner.policies.changedAt(for: owner.users.user(at: user))
+        let time = kind == .status ? owner.knownSince(at: turn.now) : owner.policies.changedAt(for: owner.users.user(at: user))
         if kind == .status, !change.begun.isEmpty { owner.users.modify(user) { $0.subscriptions.observeAll(at: time) } }
         let update = self.change(added: change.followed(since: time), removed: change.ended, by: .backEnd, of: owner)
-        send(update, by: &owner, into: &outbox)
+        send(update, by: &owner, into: &turn.outbox)
     }
 
     /// A change of the subscriptions for the gateways.

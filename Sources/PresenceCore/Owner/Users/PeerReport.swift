@@ -8,7 +8,7 @@ struct PeerReport {
     /// A session is open.
     func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
-        if let record = attach.record { owner.adopt(record, at: user, now: now, into: &outbox) }
+        if let record = attach.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
         // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
@@ -41,7 +41,7 @@ struct PeerReport {
         if isNewest, !attach.isPushReachable { change.departed = [session] }
         change.replacedDevices = owner.users[user].replacedDevices(
             by: session, isLogin: isNewest, ended: ended, scope: policy.multiClient)
-        owner.refresh(user, change, at: now, into: &outbox)
+        owner.refresh(user, change, in: &outbox[at: now])
         if isFirst {
             // No gateway holds this list yet. A previous owner's hash must not match it. It is drawn after the version of the record, which
             // viewers see: the counters of a login and of the end of a block are the same.
@@ -72,7 +72,7 @@ struct PeerReport {
                 return user.sessions.remove(at: position)
             }
             if !session.isCounted { owner.counters.logouts += 1 }
-            owner.refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
+            owner.refresh(user, StatusChange(departed: [session]), in: &outbox[at: now])
         case .lost, .tokenExpired:
             let policy = owner.policies.policy(of: detach.user)
             let offlineGrace = policy.offlineGrace
@@ -86,8 +86,8 @@ struct PeerReport {
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }
             if isCounted { owner.counters.sessionsDisconnected += 1 }
-            if let ended { return owner.endReview(of: user, ended, at: now, into: &outbox) }
-            owner.refresh(user, at: now, into: &outbox)
+            if let ended { return owner.endReview(of: user, ended, in: &outbox[at: now]) }
+            owner.refresh(user, in: &outbox[at: now])
         }
     }
 
@@ -98,10 +98,10 @@ struct PeerReport {
         watched.reserveCapacity(watches.count)
         for watch in watches {
             let user = owner.index(of: watch.user)
-            if let record = watch.record { owner.adopt(record, at: user, now: now, into: &outbox) }
+            if let record = watch.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
             owner.users.modify(user) { $0.setWatcher(peer, true) }
             owner.schedule(user, at: now)
-            if owner.renewal != .none, owner.users[user].record.version == .zero { owner.renew(user, at: now, into: &outbox) }
+            if owner.renewal != .none, owner.users[user].record.version == .zero { owner.renew(user, in: &outbox[at: now]) }
             let record = owner.users[user].record
             let knownSince = record.version == watch.held ? record.knownSince : 0
             watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil, knownSince: knownSince))
@@ -132,6 +132,6 @@ struct PeerReport {
             owner.counters.sessionsDisconnected += disconnectedCount
             if isChanged { changed.append(user) }
         }
-        for user in changed { owner.refresh(user, at: now, into: &outbox) }
+        for user in changed { owner.refresh(user, in: &outbox[at: now]) }
     }
 }

@@ -23,16 +23,16 @@ struct UserRemoval {
     }
 
     /// Removes a user who has no followers, as all nodes have said, unless something has changed meanwhile.
-    static func remove(_ id: UserID, from owner: inout Owner, at now: Now, into outbox: inout Outbox) {
-        guard let user = owner.users.index(of: id), isRemovable(user, of: owner.users, owner.policies, at: now) else { return }
+    static func remove(_ id: UserID, from owner: inout Owner, in turn: inout Turn) {
+        guard let user = owner.users.index(of: id), isRemovable(user, of: owner.users, owner.policies, at: turn.now) else { return }
         let old = owner.users[user].record
         var record = Record(blank: id)
-        record.version = owner.clock.next(at: now.wall)
+        record.version = owner.clock.next(at: turn.now.wall)
         // A late older row must not win in any part.
         (record.customStatusVersion, record.events) = (old.customStatusVersion, old.events)
         record.knownSince = owner.knownSince(ofNew: record)
         owner.users.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
-        outbox.rows.append(Row(record))
+        turn.outbox.rows.append(Row(record))
     }
 
     /// Whether this node owns the user, keeps nothing of value of it, and has done so for long enough.

@@ -12,13 +12,13 @@ struct OwnedWebhookLog {
     }
 
     /// Stores and writes the log. An empty one leaves a tombstone, once no older copy can have an event that is still kept.
-    func write(_ log: WebhookLog, by owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func write(_ log: WebhookLog, by owner: inout Owner, in turn: inout Turn) {
         let isOver = log.isEmpty && log.removed.isEmpty
         let row = Row(
-            user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.clock.next(at: now.wall),
+            user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.clock.next(at: turn.now.wall),
             value: isOver ? nil : log.text)
         owner.users.modifyLists(user) { _ = $0.merge(row) }
-        outbox.rows.append(row)
+        turn.outbox.rows.append(row)
         count(in: &owner)
     }
 

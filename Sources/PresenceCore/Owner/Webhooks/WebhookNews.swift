@@ -141,7 +141,7 @@ struct WebhookNews {
         } else {
             owner.counters.webhookEventsDropped += UInt64(dead.full)
         }
-        OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &outbox)
+        OwnedWebhookLog(user: user).write(log, by: &owner, in: &outbox[at: now])
         if log.hasWaiting { outbox.webhookUsers.append(owner.users.user(at: user)) }
     }
 }

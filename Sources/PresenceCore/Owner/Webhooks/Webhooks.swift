@@ -97,7 +97,7 @@ struct Webhooks {
         removeQuietLogs(&owner, &cluster, at: now)
     }
 
-    /// Adds a user, unless its app has no receiver: ``Owner/policyChanged(of:from:at:into:)`` adds all users of an app that gets one.
+    /// Adds a user, unless its app has no receiver: ``Owner/policyChanged(of:from:in:)`` adds all users of an app that gets one.
     private mutating func enqueue(_ user: UserID, _ owner: borrowing Owner) {
         guard owner.policies.policy(of: user).hasWebhook, waiting.insert(user).inserted else { return }
         receivers[String(user.app), default: Receiver()].lanes[Self.lane(of: user)].waiting.append(user)
@@ -142,7 +142,7 @@ struct Webhooks {
             total.isComplete = total.isComplete && replayed.isComplete
             guard replayed.count > 0 else { continue }
             total.count += replayed.count
-            OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &cluster.outbox)
+            OwnedWebhookLog(user: user).write(log, by: &owner, in: &cluster.outbox[at: now])
             enqueue(id, owner)
         }
         return total
@@ -230,7 +230,7 @@ struct Webhooks {
                 continue
             }
             _ = log.trim(at: now.wall)
-            cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
+            cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, in: &$0[at: now]) }
             if log.hasWaiting { enqueue(id, owner) }
         }
     }
@@ -241,18 +241,18 @@ struct Webhooks {
     private mutating func giveUp(_ delivery: Delivery, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         for (id, _) in delivery.users {
             guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
-            trim(user, &owner, &cluster, at: now)
+            trim(user, &owner, in: &cluster.outbox[at: now])
         }
     }
 
-    private mutating func trim(_ user: Owner.Index, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func trim(_ user: Owner.Index, _ owner: inout Owner, in turn: inout Turn) {
         var log = OwnedWebhookLog(user: user).log(in: owner)
         let held = log
-        let dead = log.trim(at: now.wall)
+        let dead = log.trim(at: turn.now.wall)
         owner.counters.webhookEventsExpired += UInt64(dead.expired)
         owner.counters.webhookEventsDropped += UInt64(dead.full)
         if log != held || (log.isEmpty && log.removed.isEmpty) {
-            cluster.outbox.writeInBulk { OwnedWebhookLog(user: user).write(log, by: &owner, at: now, into: &$0) }
+            turn.outbox.writeInBulk { [now = turn.now] in OwnedWebhookLog(user: user).write(log, by: &owner, in: &$0[at: now]) }
         }
         if log.hasWaiting { enqueue(owner.users.user(at: user), owner) }
     }
@@ -282,7 +282,7 @@ struct Webhooks {
             guard owner.users[user].list(.webhookLog).version.milliseconds + WebhookLog.keptFor <= now.wall else { continue }
             guard cluster.decides(owner.users.user(at: user)), !waiting.contains(owner.users.user(at: user)) else { continue }
             guard owner.users[user].sessions.isEmpty else { continue }
-            trim(user, &owner, &cluster, at: now)
+            trim(user, &owner, in: &cluster.outbox[at: now])
         }
     }
 }

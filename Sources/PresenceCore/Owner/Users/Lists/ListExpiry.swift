@@ -4,13 +4,13 @@ import PresenceWire
 struct ListExpiry {
     let user: Owner.Index
 
-    func expire(_ owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func expire(_ owner: inout Owner, in turn: inout Turn) {
         guard !owner.users[user].lists.isEmpty else { return }
         let id = owner.users.user(at: user)
         let (tombstones, answers) = owner.users.modifyLists(user) { lists in
-            (lists.expireTombstones(at: now.wall, of: id), lists.endAnswers(at: now.wall, of: id))
+            (lists.expireTombstones(at: turn.now.wall, of: id), lists.endAnswers(at: turn.now.wall, of: id))
         }
         owner.counters.tombstonesForgotten += UInt64(tombstones.count)
-        outbox.deletedRows += tombstones + answers
+        turn.outbox.deletedRows += tombstones + answers
     }
 }

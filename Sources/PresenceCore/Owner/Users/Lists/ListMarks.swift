@@ -8,11 +8,11 @@ struct ListMarks {
     /// Marks the list, because clients may have passed a row of it.
     ///
     /// - Parameter version: the sequence below which clients may miss something; nil for a new one, which no client has.
-    @discardableResult func mark(_ owner: inout Owner, version: Version? = nil, at now: Now, into outbox: inout Outbox) -> Row {
-        let version = version ?? owner.clock.next(at: now.wall)
+    @discardableResult func mark(_ owner: inout Owner, version: Version? = nil, in turn: inout Turn) -> Row {
+        let version = version ?? owner.clock.next(at: turn.now.wall)
         let mark = Row(user: owner.users.user(at: user), kind: kind, key: Row.lateMark, version: version, value: nil)
         owner.users.modifyLists(user) { _ = $0.merge(mark) }
-        outbox.rows.append(mark)
+        turn.outbox.rows.append(mark)
         return mark
     }
 
@@ -22,8 +22,8 @@ struct ListMarks {
     /// Keeps the version of a removal whose tombstone was replaced by one that has removed nothing.
     ///
     /// A client that is older than the removal reads the whole list, because the list does not say any more what was removed.
-    func keepRemoval(_ held: RowList.Entry, of owner: inout Owner, at now: Now, into outbox: inout Outbox) {
+    func keepRemoval(_ held: RowList.Entry, of owner: inout Owner, in turn: inout Turn) {
         guard !held.isUnseen, held.version > version(in: owner) else { return }
-        mark(&owner, version: held.version, at: now, into: &outbox)
+        mark(&owner, version: held.version, in: &turn)
     }
 }

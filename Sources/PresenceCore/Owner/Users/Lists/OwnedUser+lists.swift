@@ -38,31 +38,31 @@ extension Owner {
     }
 
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
-    mutating func merge(listed row: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError) -> Bool {
-        if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, at: now, &outbox) }
+    mutating func merge(listed row: Row, of user: Index, in turn: inout Turn) throws(RowError) -> Bool {
+        if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, at: turn.now, &turn.outbox) }
         try row.checkListed()
         let held = users[user].list(row.kind).entry(for: row.key)
         if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
-            return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, at: now, into: &outbox)
+            return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, in: &turn)
         }
-        guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
-        let time = knownSince(at: now)
+        guard row.version > held?.version ?? .zero, accepts(row.version, at: turn.now) else { return false }
+        let time = knownSince(at: turn.now)
         users.modifyLists(user) { lists in
             _ = lists.merge(row)
             if row.kind == .friend { lists.learn(.friend, at: time) }
         }
-        outbox.rows.append(row)
-        if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, at: now, into: &outbox) }
-        FriendFollows(user: user).repairLater(after: row, by: &self, at: now)
+        turn.outbox.rows.append(row)
+        if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn) }
+        FriendFollows(user: user).repairLater(after: row, by: &self, at: turn.now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
-        if !users[user].sessions.isEmpty { queueList(of: user, into: &outbox) }
+        if !users[user].sessions.isEmpty { queueList(of: user, into: &turn.outbox) }
         guard !users[user].isReplica else { return true }
         if row.kind == .chainOutbox, row.value != nil {
-            outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+            turn.outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
-        if let decision = row.decision { outbox.chains.toVerify.append(decision) }
+        if let decision = row.decision { turn.outbox.chains.toVerify.append(decision) }
         if users[user].mayOutliveBlock(of: row.key) {
-            outbox.chains.toBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+            turn.outbox.chains.toBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
         return true
     }

@@ -62,31 +62,31 @@ struct AnsweredCalls {
         guard let key = request.key else { return }
         let call = AnsweredCall(digest: key.digest, begunAt: request.begunAt, answer: answer)
         let row = Row(call, of: request.user, key: key.text, version: owner.clock.next(at: now.wall))
-        _ = Self.store(row, of: owner.index(of: request.user), in: &owner, at: now, into: &outbox)
+        _ = Self.store(row, of: owner.index(of: request.user), in: &owner, in: &outbox[at: now])
     }
 
     // MARK: Rows
 
     /// Takes the row of another node. Returns whether it was newer than the one here.
-    static func merge(_ row: Row, of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox) throws(RowError)
+    static func merge(_ row: Row, of user: Owner.Index, in owner: inout Owner, in turn: inout Turn) throws(RowError)
         -> Bool
     {
         guard row.value != nil else { throw RowError(row, "the value is missing") }
         try row.checkListed()
         // A node whose clock is a little behind may send what has ended here.
-        guard row.version.milliseconds + keptFor > now.wall, owner.accepts(row.version, at: now) else { return false }
-        return store(row, of: user, in: &owner, at: now, into: &outbox)
+        guard row.version.milliseconds + keptFor > turn.now.wall, owner.accepts(row.version, at: turn.now) else { return false }
+        return store(row, of: user, in: &owner, in: &turn)
     }
 
     private static func store(
-        _ row: Row, of user: Owner.Index, in owner: inout Owner, at now: Now, into outbox: inout Outbox
+        _ row: Row, of user: Owner.Index, in owner: inout Owner, in turn: inout Turn
     ) -> Bool {
         let (isNewer, ended) = owner.users.modifyLists(user) { lists in
             let isNewer = lists.merge(row)
-            return (isNewer, isNewer ? lists.endAnswers(at: now.wall, of: row.user) : [])
+            return (isNewer, isNewer ? lists.endAnswers(at: turn.now.wall, of: row.user) : [])
         }
-        if isNewer { outbox.rows.append(row) }
-        outbox.deletedRows += ended
+        if isNewer { turn.outbox.rows.append(row) }
+        turn.outbox.deletedRows += ended
         return isNewer
     }
 }
