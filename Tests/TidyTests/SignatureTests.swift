@@ -7,7 +7,7 @@ import Testing
     static let machines: Set<String> = [
         "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FanOut", "FollowedQuestions", "Gateway", "Handoff", "Link",
         "Links", "LocalSessions", "Machines", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
-        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "UserStore",
+        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Turn", "UserStore",
         "ViewComparison", "Webhooks",
     ]
     /// Most machines that a function may receive as `inout`.

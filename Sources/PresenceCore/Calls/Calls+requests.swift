@@ -1,29 +1,31 @@
 import PresenceWire
 
+/// The machine that performs a request, and the request: it may be a repetition of one that this node knows.
+enum PassedRequest {
+    /// The request needs no other machine: it is performed, answered or sent back.
+    case done
+    case setPolicy([UInt8], Request)
+    case kick(reason: String, Request)
+    case chain(ChainCall, Request)
+    case replayWebhooks(app: String, since: Milliseconds)
+}
+
 /// Requests that reach the owner of a user: the owner's part of every operation.
 extension Calls {
-    /// The machine that performs a request, and the request: it may be a repetition of one that this node knows.
-    enum OnRequest {
-        /// The request needs no other machine: it is performed, answered or sent back.
-        case done
-        case setPolicy([UInt8], Request)
-        case kick(reason: String, Request)
-        case chain(ChainCall, Request)
-        case replayWebhooks(app: String, since: Milliseconds)
-    }
-
     /// Performs or refuses a request, unless another machine performs it.
     mutating func onRequest(
         _ request: Request, from peer: PeerIndex, _ edge: borrowing Edge, _ owner: inout Owner, _ replication: borrowing Replication,
         _ cluster: inout Cluster, at now: Now
-    ) -> OnRequest {
+    ) -> PassedRequest {
         if let reply = replyWithoutUser(to: request, edge, &owner, cluster, at: now) {
             cluster.send(reply, to: peer)
             return .done
         }
         if case .replayWebhooks(let app, let since) = request.operation { return .replayWebhooks(app: app, since: since) }
         guard cluster.decides(request.user, for: peer) else { return .done }
-        if let reply = refusal(of: request, owner, replication, cluster, at: now) {
+        var reply = request.refusal(by: owner, replication, cluster, at: now)
+        if reply == nil { reply = delayed(request, owner, at: now) }
+        if let reply {
             cluster.send(reply, to: peer)
             return .done
         }
@@ -62,62 +64,55 @@ extension Calls {
         return .done
     }
 
-    /// The reply to a request about no single user: any node answers it, and a node that may not have all of its users yet sends it back.
-    /// Nil for other requests, and for those that another machine performs.
+    /// The reply to a request that any node answers, even if it does not decide about the request's user; nil for other requests, and for
+    /// those that another machine performs. A node that may not have all of its users yet sends the request back.
     private mutating func replyWithoutUser(
         to request: Request, _ edge: borrowing Edge, _ owner: inout Owner, _ cluster: borrowing Cluster, at now: Now
     ) -> Message? {
-        if let answer = answerWithoutUser(request, edge, &owner, cluster, at: now) { return .answer(id: request.id, answer) }
+        let isActive = cluster.ownership.acquiringCount == 0
+        let answer: Answer?
         switch request.operation {
-        case .followers, .onlineUsers: return .misrouted([request.user])
-        case .replayWebhooks: return cluster.ownership.acquiringCount == 0 ? nil : .misrouted([request.user])
-        default: return nil
+        case .explain(let other, .view):
+            answer = ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
+        case .followers where !isActive, .onlineUsers where !isActive, .replayWebhooks where !isActive: return .misrouted([request.user])
+        case .onlineUsers(let query): answer = OnlineUsers.answer(query, owner)
+        case .followers(let targets): answer = .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
+        case .countQuery(let isMade): answer = count(request, isMade: isMade, owner, at: now)
+        default: answer = nil
         }
+        return answer.map { .answer(id: request.id, $0) }
     }
 
-    /// The reply to a request that this node, which decides about its user, does not perform now; nil if it performs the request.
-    private mutating func refusal(
-        of request: Request, _ owner: borrowing Owner, _ replication: borrowing Replication, _ cluster: borrowing Cluster, at now: Now
+    /// The reply to a request beyond the rate limit of its user; nil if the request is performed.
+    private mutating func delayed(_ request: Request, _ owner: borrowing Owner, at now: Now) -> Message? {
+        delay(of: request, owner, at: now).map { .answer(id: request.id, .rateLimited(retryAfter: UInt64($0))) }
+    }
+}
+
+extension Request {
+    /// The reply of a node that decides about the request's user, but does not perform the request now; nil if it performs the request.
+    fileprivate func refusal(
+        by owner: borrowing Owner, _ replication: borrowing Replication, _ cluster: borrowing Cluster, at now: Now
     ) -> Message? {
-        guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return .misrouted([request.user]) }
+        guard subjects.allSatisfy({ cluster.decides($0) }) else { return .misrouted([user]) }
         // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
-        if isSentBack(request, owner, cluster, at: now) { return .misrouted([request.user]) }
-        if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
-            return .answer(id: request.id, .refused(refusal))
-        }
-        if let seconds = delay(of: request, owner, at: now) {
-            return .answer(id: request.id, .rateLimited(retryAfter: UInt64(seconds)))
-        }
-        return nil
+        if isSentBack(by: owner, cluster, at: now) { return .misrouted([user]) }
+        guard operation.isDurable, let refusal = replication.refusalOfChange(of: user, cluster) else { return nil }
+        return .answer(id: id, .refused(refusal))
     }
 
-    /// Whether this node neither answers nor refuses a request now: it may have been answered, or this node lacks rows that decide.
-    private func isSentBack(_ request: Request, _ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
-        if request.operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(request, owner, cluster, at: now) { return true }
-        return owner.listsMayBeIncomplete && cluster.lacksRowsOfMember && request.operation.readsLists
+    /// Whether this node neither answers nor refuses the request now: it may have been answered, or this node lacks rows that decide.
+    private func isSentBack(by owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
+        if operation.isDurable, cluster.mayHaveWaited(at: now) || isOver(owner, cluster, at: now) { return true }
+        return owner.listsMayBeIncomplete && cluster.lacksRowsOfMember && operation.readsLists
     }
 
-    /// Whether the call of a request has ended at its gateway: the request was queued for longer than a call may last.
+    /// Whether the call of the request has ended at its gateway: the request was queued for longer than a call may last.
     ///
     /// The time of the call is that of the version clock, which all nodes keep within the age of the last sign of life of one another.
-    private func isOver(_ request: Request, _ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
-        let age = owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds
-        return request.begunAt > .zero && age > cluster.settings.callTimeout.wholeMilliseconds
-    }
-
-    /// Answers a request that any node can answer, even if it does not decide about the request's user; nil for other requests.
-    private mutating func answerWithoutUser(
-        _ request: Request, _ edge: borrowing Edge, _ owner: inout Owner, _ cluster: borrowing Cluster, at now: Now
-    ) -> Answer? {
-        switch request.operation {
-        case .explain(let other, .view): ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
-        // This node may not have all of its users yet.
-        case .followers where cluster.ownership.acquiringCount > 0, .onlineUsers where cluster.ownership.acquiringCount > 0: nil
-        case .onlineUsers(let query): OnlineUsers.answer(query, owner)
-        case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
-        case .countQuery(let isMade): count(request, isMade: isMade, owner, at: now)
-        default: nil
-        }
+    private func isOver(_ owner: borrowing Owner, _ cluster: borrowing Cluster, at now: Now) -> Bool {
+        let age = owner.clock.milliseconds(at: now.wall) - begunAt.milliseconds
+        return begunAt > .zero && age > cluster.settings.callTimeout.wholeMilliseconds
     }
 }
 

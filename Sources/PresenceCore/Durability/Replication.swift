@@ -83,7 +83,8 @@ struct Replication {
         replicateAhead(rows, &cluster)
     }
 
-    /// Takes the actions of the outbox that rest on earlier rows. Those whose rows are being written wait with them, and the others are returned.
+    /// Takes the actions of the outbox that rest on earlier rows. Those whose rows are being written wait with them, and the others are
+    /// returned.
     mutating func takeResting(_ outbox: inout Outbox) -> [Continuation] {
         outbox.resting.takeAll().compactMap { resting in
             guard outbox.writesLists(of: resting.users) else { return writes.hold(resting) ? nil : resting.continuation }
