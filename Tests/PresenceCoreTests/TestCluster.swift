@@ -363,7 +363,7 @@ extension Node {
 
     /// Sends a record to the nodes that watch it.
     mutating func publish(_ record: Record, to watchers: [PeerIndex]) {
-        machines.edge.relays.publish(record, to: watchers, machines.owner, &machines.cluster)
+        machines.edge.relays.publish(record, to: Audience(of: record, watchers: watchers), machines.owner, &machines.cluster)
     }
 
     /// Sends the messages that a finished write releases.

@@ -94,7 +94,7 @@ import Testing
         var row = rows(of: ann)[1]
         row.value = Array("{}".utf8)
         write([row], on: 0)
-        #expect(cluster.processes[0].node.machines.repair.rowsRefusedCount == 1)
+        #expect(cluster.processes[0].node.machines.receiver.refusedCount == 1)
         #expect(inMemory(ann, of: 0).isEmpty && onDisk(ann, of: 0).isEmpty)
     }
 
