@@ -43,9 +43,10 @@ import Testing
         (cluster.heard ?? []).compactMap { if case .listUpdate(let listUpdate) = $0.message { String(listUpdate.user.id) } else { nil } }
     }
 
-    private func isComplete(_ node: Int) -> Bool {
-        let edge = cluster.processes[node].node.edge
-        return edge.fanOut.unconfirmedCount == 0 && edge.fanOut.staleCount == 0 && edge.sessions.registeringCount == 0
+    private func isComplete(_ node: Int) -> Bool { Self.isComplete(cluster.processes[node].node.edge) }
+
+    private static func isComplete(_ edge: borrowing Edge) -> Bool {
+        edge.fanOut.unconfirmedCount == 0 && edge.fanOut.staleCount == 0 && edge.sessions.registeringCount == 0
     }
 
     @Test("A new link with equal state sends no session, no watch and no list") mutating func equalState() {
