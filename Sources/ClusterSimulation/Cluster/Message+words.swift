@@ -64,5 +64,16 @@ extension Message {
 
 extension CallAnswer {
     /// A description for the reader of a log.
-    var words: String { if case .owner(.record(let record)) = self { record.words } else { "\(self)" } }
+    var words: String {
+        switch self {
+        case .owner(.record(let record)): record.words
+        case .owner(let answer): "\(answer)"
+        default: "\(self)"
+        }
+    }
+}
+
+extension Call {
+    /// A description for the reader of a log.
+    var words: String { if case .owner(let operation) = self { "\(operation)" } else { "\(self)" } }
 }
