@@ -189,8 +189,8 @@ import Testing
     }
 
     /// An earlier copy was refused, and the rows of that end are on their way to the disks.
-    @Test("An answer that comes while a decision ends is doubted: it may be that of a later copy") mutating func answerWhileEnding() throws
-    {
+    @Test("An answer that comes while a decision ends leaves it unresolved: it may be that of a later copy")
+    mutating func answerWhileEnding() throws {
         cluster.losing = [(0, 1)]
         cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
         cluster.settle()
@@ -231,7 +231,7 @@ import Testing
         #expect(list(.friend, of: ben) == [] && list(.pendencyIn, of: ben) == [ann])
     }
 
-    @Test("A node that does not own ben removes a row that does not count, tells the owner, and doubts nothing any more")
+    @Test("A node that does not own ben removes a row that does not count, tells the owner, and has no unresolved decision any more")
     mutating func doubtOfReplica() throws {
         let pair = ChainPair(user: user(ann), other: user(ben))
         let version = Version(milliseconds: cluster.now.wall - 11_000, counter: 0, node: 77)
@@ -556,7 +556,7 @@ import Testing
         #expect(gaps.doubtedFrom == at(11_200), "1.9 s after the last tick")
     }
 
-    @Test("A node doubts as many decisions as it may have calls, and asks about each until it is answered") mutating func limit() {
+    @Test("A node has as many unresolved decisions as it may have calls, and asks about each until it is answered") mutating func limit() {
         var doubts = ChainDoubts()
         let learned = (0..<3).map { number in
             let pair = ChainPair(user: user("user\(number)"), other: user(ann))

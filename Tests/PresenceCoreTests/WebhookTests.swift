@@ -85,13 +85,13 @@ import Testing
         #expect(zip(attempts, attempts.dropFirst()).allSatisfy { $0.at.instant + Webhooks.spacing <= $1.at.instant })
     }
 
-    @Test("A full delivery does not wait for the others' 500 ms") mutating func fullLane() {
+    @Test("A full delivery does not wait for the others' 500 ms") mutating func fullQueue() {
         let users = (0..<1_200).map { cluster.user(ownedBy: 0, number: $0) }
         cluster.setStatus(users[0], "first", on: 0)
         for user in users { cluster.setStatus(user, "busy", on: 0) }
         cluster.advance(.milliseconds(100))
-        let lanes = Dictionary(grouping: cluster.webhooks.attempts, by: \.delivery.lane).mapValues(\.count)
-        #expect(lanes.count == Webhooks.lanesCount && lanes.values.allSatisfy { $0 >= 2 }, "deliveries of each lane: \(lanes)")
+        let queues = Dictionary(grouping: cluster.webhooks.attempts, by: \.delivery.queue).mapValues(\.count)
+        #expect(queues.count == Webhooks.queuesCount && queues.values.allSatisfy { $0 >= 2 }, "deliveries of each queue: \(queues)")
     }
 
     @Test("A receiver that fails gets the same delivery again, after pauses that double") mutating func retries() {
@@ -120,7 +120,7 @@ import Testing
         let before = cluster.webhooks.attempts.count
         cluster.advance(.seconds(60))
         let tried = cluster.webhooks.attempts[before...]
-        #expect((1...3).contains(tried.count) && Set(tried.map(\.delivery.lane)).count == 1)
+        #expect((1...3).contains(tried.count) && Set(tried.map(\.delivery.queue)).count == 1)
         cluster.webhooks.mode = .accepts
         cluster.advance(.seconds(80))
         #expect(cluster.processes[0].node.statistics.webhooks.circuitsOpen == 0)

@@ -6,7 +6,7 @@ import Testing
     /// places for outputs.
     static let machines: Set<String> = [
         "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FanOut", "FollowedQuestions", "Gateway", "Handoff", "Link",
-        "Links", "LocalSessions", "Machines", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
+        "Links", "LocalSessions", "Composition", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
         "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Turn", "UserStore",
         "ViewComparison", "Webhooks",
     ]

@@ -102,7 +102,8 @@ struct OpenCalls {
             return cluster.violate(
                 .everyCallIsAnswered, "\(cluster.nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
-        cluster.journal.note(22, node, Int(token), "\(cluster.nodes[node].id) answers user-\(call.user) \(call.call.words): \(answer.words)")
+        let name = cluster.nodes[node].id
+        cluster.journal.note(22, node, Int(token), "\(name) answers user-\(call.user) \(call.call.words): \(answer.words)")
         cluster.journal.note(.answer, node, Int(token)) { $0.answer(answer) }
         let limit = Nanoseconds(cluster.options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
         if !cluster.isExcused(by: .pauses), cluster.time - call.at > limit {

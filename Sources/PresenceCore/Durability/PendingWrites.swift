@@ -66,12 +66,12 @@ struct PendingWrites {
     }
 
     /// Has an action wait with the newest write of rows of its users. Returns whether there is one that is not over.
-    mutating func hold(_ resting: RestingContinuation) -> Bool {
+    mutating func hold(_ deferred: DeferredContinuation) -> Bool {
         let newest = writes.lastIndex { write in
-            !write.isComplete && write.rows.contains { $0.kind != .status && resting.users.contains($0.user) }
+            !write.isComplete && write.rows.contains { $0.kind != .status && deferred.users.contains($0.user) }
         }
         guard let newest else { return false }
-        writes[newest].continuations.append(resting.continuation)
+        writes[newest].continuations.append(deferred.continuation)
         return true
     }
 

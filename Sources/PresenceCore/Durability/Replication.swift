@@ -83,12 +83,12 @@ struct Replication {
         replicateAhead(rows, &cluster)
     }
 
-    /// Takes the actions of the outbox that rest on earlier rows. Those whose rows are being written wait with them, and the others are
-    /// returned.
-    mutating func takeResting(_ outbox: inout Outbox) -> [Continuation] {
-        outbox.resting.takeAll().compactMap { resting in
-            guard outbox.writesLists(of: resting.users) else { return writes.hold(resting) ? nil : resting.continuation }
-            outbox.continuations.append(resting.continuation)
+    /// Takes the actions of the outbox that are deferred until earlier rows are durable. Those whose rows are being written wait with
+    /// them, and the others are returned.
+    mutating func takeDeferred(_ outbox: inout Outbox) -> [Continuation] {
+        outbox.deferred.takeAll().compactMap { deferred in
+            guard outbox.writesLists(of: deferred.users) else { return writes.hold(deferred) ? nil : deferred.continuation }
+            outbox.continuations.append(deferred.continuation)
             return nil
         }
     }

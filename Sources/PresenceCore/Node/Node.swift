@@ -8,7 +8,7 @@ import PresenceWire
 public struct Node: ~Copyable {
     public typealias Effect = PresenceCore.Effect
 
-    var machines: Machines
+    var machines: Composition
     /// The messages of the current batch; empty otherwise.
     private var incoming: Deque<Message> = []
 
@@ -50,7 +50,7 @@ public struct Node: ~Copyable {
     ///   - joins: whether there are contact points. Then this node decides nothing before it has met another one, or ``joinedNobody(at:)``.
     public init(selfPeer: Peer, cluster: String, gatewaysCount: Int, joins: Bool = false, settings: CoreSettings = CoreSettings()) {
         precondition((1...FanOut.gatewaysMax).contains(gatewaysCount), "a node has 1 to 64 gateways, not \(gatewaysCount)")
-        machines = Machines(own: selfPeer, cluster: cluster, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
+        machines = Composition(own: selfPeer, cluster: cluster, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
     }
 
     /// Stops the process at a state of a machine that cannot occur. With `alsoUsers` it checks all users.

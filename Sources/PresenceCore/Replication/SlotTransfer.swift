@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// Each node offers every peer the hashes of the slots that the peer keeps. The peer requests the slots that differ, a page at a time, and
 /// reports when all of them are on its disk. ``Ownership`` decides what follows. This type composes the messages, and
-/// ``Machines/perform(_:at:)`` carries out the outputs.
+/// ``Composition/perform(_:at:)`` carries out the outputs.
 ///
 /// Each function returns the outputs that follow. The caller carries them out in order, each with those that follow from it.
 enum SlotTransfer {

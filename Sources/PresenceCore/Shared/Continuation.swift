@@ -61,7 +61,7 @@ extension [Continuation] {
 }
 
 /// An answer or a step that changes nothing, but says what rows of `users` say. It leaves when those rows are on two disks.
-struct RestingContinuation {
+struct DeferredContinuation {
     let users: [UserID]
     let continuation: Continuation
 }

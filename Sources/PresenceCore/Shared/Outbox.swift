@@ -45,7 +45,7 @@ struct Outbox {
     /// The actions that wait for ``rows``.
     var continuations: [Continuation] = []
     /// Actions that wait for rows that were written before.
-    var resting: [RestingContinuation] = []
+    var deferred: [DeferredContinuation] = []
     /// The work of the relationship chain that follows from rows of other nodes.
     var chains = ChainWork()
     /// Whether the continuations also wait for a barrier: every live node has received ``changes``.

@@ -4,7 +4,7 @@ public struct WebhookDelivery: Sendable, Equatable {
     public let id: String
     public let app: String
     /// The queue of the delivery, for the answer.
-    public let lane: Int
+    public let queue: Int
     public let url: String
     public let secret: String
     /// The body: JSON, UTF-8.
@@ -15,12 +15,12 @@ public struct WebhookDelivery: Sendable, Equatable {
 public struct WebhookAnswer: Sendable, Equatable {
     public let deliveryID: String
     public let app: String
-    public let lane: Int
+    public let queue: Int
     /// Whether the receiver has answered 2xx. Otherwise the delivery is repeated.
     public let isAccepted: Bool
 
     public init(to delivery: WebhookDelivery, isAccepted: Bool) {
-        (deliveryID, app, lane) = (delivery.id, delivery.app, delivery.lane)
+        (deliveryID, app, queue) = (delivery.id, delivery.app, delivery.queue)
         self.isAccepted = isAccepted
     }
 }

@@ -141,7 +141,7 @@ struct Chain {
     ) {
         decide(code, for: item.waiter, &owner, in: &cluster.outbox[at: now])
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
-        cluster.outbox.resting.append(RestingContinuation(users: [user], continuation: .step(step)))
+        cluster.outbox.deferred.append(DeferredContinuation(users: [user], continuation: .step(step)))
     }
 
     /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.

@@ -8,7 +8,7 @@ import PresenceWire
 /// user who has decided was then told the refusal. That user's owner alone knows how a decision has ended. It has the rows of the end, or
 /// none. If it has none, this node removes the rows of the other side. If it does not own that user, it sends the owner the tombstones.
 struct ChainDoubts {
-    /// The age up to which a decision is doubted. The tombstones of its end are kept for longer.
+    /// The age up to which a decision counts as unresolved. The tombstones of its end are kept for longer.
     private static let ageMax = CoreSettings.tombstoneHorizon - Chain.ageMax
 
     private struct Doubt {

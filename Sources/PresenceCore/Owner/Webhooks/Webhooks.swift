@@ -4,19 +4,19 @@ import PresenceWire
 /// The deliveries of webhook events of the users that this node owns (<doc:Webhooks>).
 ///
 /// A user's events are in its ``WebhookLog``. This machine knows which users have events that wait, groups them into deliveries, and marks
-/// them as delivered when the receiver has accepted them. Each app has ``lanesCount`` lanes. A user belongs to one lane, and a lane has one
-/// delivery at a time, so the events of a user arrive in order.
+/// them as delivered when the receiver has accepted them. Each app has ``queuesCount`` delivery queues. A user belongs to one queue, and a
+/// queue has one delivery at a time, so the events of a user arrive in order.
 ///
 /// After a failure the same delivery is repeated, with pauses that double. After ``failuresMax`` failures in a row the circuit of the app
-/// is open: one lane tries, and the others wait until it succeeds.
+/// is open: one queue tries, and the others wait until it succeeds.
 struct Webhooks {
     /// Deliveries of one app that are on their way from this node at a time.
-    static let lanesCount = 4
+    static let queuesCount = 4
     /// Most events of a delivery.
     static let eventsMax = 100
     /// The bytes of events after which a delivery takes no further user.
     static let bytesTarget = 128 << 10
-    /// The time from one delivery of a lane to the next, unless ``eventsMax`` users wait. The first after a quiet time goes at once.
+    /// The time from one delivery of a queue to the next, unless ``eventsMax`` users wait. The first after a quiet time goes at once.
     /// Otherwise each change of a busy app would be a delivery, and a row that marks it, of its own.
     static let spacing = Duration.milliseconds(500)
     /// Failures in a row that open the circuit.
@@ -37,7 +37,7 @@ struct Webhooks {
         var isSent = false
     }
 
-    private struct Lane {
+    private struct DeliveryQueue {
         var waiting: Deque<UserID> = []
         var delivery: Delivery?
         /// The time from which the next delivery may begin.
@@ -49,7 +49,7 @@ struct Webhooks {
     /// The state of an app's receiver, as this node knows it.
     private struct Receiver {
         var url = ""
-        var lanes = Array(repeating: Lane(), count: Webhooks.lanesCount)
+        var queues = Array(repeating: DeliveryQueue(), count: Webhooks.queuesCount)
         /// Failures since the last success. Those of one round count once.
         var failures = 0
         var retryAt = Instant(nanoseconds: 0)
@@ -61,11 +61,11 @@ struct Webhooks {
             (self.url, failures, retryAt) = (url, 0, now)
         }
 
-        var hasWork: Bool { lanes.contains { $0.delivery != nil || !$0.waiting.isEmpty } }
+        var hasWork: Bool { queues.contains { $0.delivery != nil || !$0.waiting.isEmpty } }
     }
 
     private var receivers: [String: Receiver] = [:]
-    /// The users in ``Lane/waiting``.
+    /// The users in ``DeliveryQueue/waiting``.
     private var waiting: Set<UserID> = []
     /// The next index of the search for logs that nobody needs any more.
     private var searched: UserStore.Index = 0
@@ -100,14 +100,14 @@ struct Webhooks {
     /// Adds a user, unless its app has no receiver: ``Owner/policyChanged(of:from:in:)`` adds all users of an app that gets one.
     private mutating func enqueue(_ user: UserID, _ owner: borrowing Owner) {
         guard owner.policies.policy(of: user).hasWebhook, waiting.insert(user).inserted else { return }
-        receivers[String(user.app), default: Receiver()].lanes[Self.lane(of: user)].waiting.append(user)
+        receivers[String(user.app), default: Receiver()].queues[Self.queue(of: user)].waiting.append(user)
     }
 
-    private static func lane(of user: UserID) -> Int { Int(user.slot) % lanesCount }
+    private static func queue(of user: UserID) -> Int { Int(user.slot) % queuesCount }
 
     /// Handles the receiver's answer to a delivery.
     mutating func answered(_ answer: WebhookAnswer, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        guard var receiver = receivers[answer.app], answer.lane < Self.lanesCount, let delivery = receiver.lanes[answer.lane].delivery,
+        guard var receiver = receivers[answer.app], answer.queue < Self.queuesCount, let delivery = receiver.queues[answer.queue].delivery,
             delivery.id == answer.deliveryID, delivery.isSent
         else { return }
         guard answer.isAccepted else {
@@ -116,14 +116,14 @@ struct Webhooks {
                 receiver.failures += 1
                 receiver.retryAt = now.instant + Self.pause(after: receiver.failures, of: delivery.id)
             }
-            receiver.lanes[answer.lane].delivery?.isSent = false
+            receiver.queues[answer.queue].delivery?.isSent = false
             receivers[answer.app] = receiver
             return
         }
         counters.accepted += 1
         counters.events += UInt64(delivery.eventsCount)
         (receiver.failures, receiver.retryAt) = (0, now.instant)
-        receiver.lanes[answer.lane].delivery = nil
+        receiver.queues[answer.queue].delivery = nil
         receivers[answer.app] = receiver
         end(delivery, &owner, &cluster, at: now)
         advance(answer.app, &owner, &cluster, at: now)
@@ -156,39 +156,39 @@ struct Webhooks {
         guard policy.hasWebhook else { return }
         receiver.follow(policy.webhook.url, at: now.instant)
         guard now.instant >= receiver.retryAt else { return }
-        for lane in receiver.lanes.indices {
-            if receiver.lanes[lane].delivery == nil { fill(&receiver.lanes[lane], of: app, &owner, &cluster, at: now) }
-            if let delivery = receiver.lanes[lane].delivery, !delivery.isSent, isOver(delivery, at: now) {
-                receiver.lanes[lane].delivery = nil
+        for queue in receiver.queues.indices {
+            if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], of: app, &owner, &cluster, at: now) }
+            if let delivery = receiver.queues[queue].delivery, !delivery.isSent, isOver(delivery, at: now) {
+                receiver.queues[queue].delivery = nil
                 giveUp(delivery, &owner, &cluster, at: now)
-                fill(&receiver.lanes[lane], of: app, &owner, &cluster, at: now)
+                fill(&receiver.queues[queue], of: app, &owner, &cluster, at: now)
             }
         }
-        // With an open circuit one lane tries: the first with a delivery.
-        for lane in receiver.lanes.indices {
-            guard let delivery = receiver.lanes[lane].delivery else { continue }
+        // With an open circuit one queue tries: the first with a delivery.
+        for queue in receiver.queues.indices {
+            guard let delivery = receiver.queues[queue].delivery else { continue }
             if !delivery.isSent {
-                receiver.lanes[lane].delivery?.isSent = true
+                receiver.queues[queue].delivery?.isSent = true
                 let (url, secret) = (policy.webhook.url, policy.webhook.secret)
                 cluster.outbox.effects.append(
                     .deliver(
                         WebhookDelivery(
-                            id: delivery.id, app: app, lane: lane, url: url, secret: secret, body: Self.body(of: delivery, app: app))))
+                            id: delivery.id, app: app, queue: queue, url: url, secret: secret, body: Self.body(of: delivery, app: app))))
             }
             if receiver.isOpen { break }
         }
         receivers[app] = receiver
     }
 
-    /// Builds the next delivery of a lane from the users that wait.
-    private mutating func fill(_ lane: inout Lane, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        guard lane.mayBegin(at: now.instant) else { return }
+    /// Builds the next delivery of a queue from the users that wait.
+    private mutating func fill(_ queue: inout DeliveryQueue, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        guard queue.mayBegin(at: now.instant) else { return }
         var users: [(user: UserID, versions: [Version])] = []
         var json = JSONWriter(reserving: 4_096)
         var count = 0
         var oldest = Milliseconds.max
         json.array { json in
-            while count < Self.eventsMax, json.bytes.count < Self.bytesTarget, let id = lane.waiting.popFirst() {
+            while count < Self.eventsMax, json.bytes.count < Self.bytesTarget, let id = queue.waiting.popFirst() {
                 waiting.remove(id)
                 guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
                 var versions: [Version] = []
@@ -203,9 +203,9 @@ struct Webhooks {
             }
         }
         guard !users.isEmpty else { return }
-        lane.openAt = now.instant + Self.spacing
+        queue.openAt = now.instant + Self.spacing
         let id = owner.clock.next(at: now.wall).text
-        lane.delivery = Delivery(id: id, events: json.bytes, eventsCount: count, users: users, oldest: oldest)
+        queue.delivery = Delivery(id: id, events: json.bytes, eventsCount: count, users: users, oldest: oldest)
     }
 
     private static func body(of delivery: Delivery, app: String) -> [UInt8] {

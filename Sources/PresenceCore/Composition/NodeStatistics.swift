@@ -190,7 +190,7 @@ extension FanOut {
     }
 }
 
-extension Machines {
+extension Composition {
     var condition: NodeStatistics.Condition {
         let check = cluster.clockCheck
         return NodeStatistics.Condition(isDraining: cluster.isDraining, isClockWrong: check.givesSlotsAway, clockError: check.error)

@@ -3,7 +3,7 @@ import PresenceWire
 /// Changes of links and of members.
 ///
 /// A step that returns a boolean returns whether it has changed anything, so that outputs may wait.
-extension Machines {
+extension Composition {
     // MARK: Links
 
     /// Handles a node's hello on its link to this node: see ``Node/greeted(by:at:)``.

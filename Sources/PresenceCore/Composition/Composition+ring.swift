@@ -3,7 +3,7 @@ import PresenceWire
 /// Changes of the ring.
 ///
 /// A step that returns a boolean returns whether it has changed anything, so that outputs may wait.
-extension Machines {
+extension Composition {
     /// Begins as the first node, because no contact point leads to another one: see ``Node/joinedNobody(at:)``.
     mutating func joinedNobody(at now: Now) -> Bool {
         guard cluster.ownership.acquiringCount > 0, !cluster.peers.hasAlive else { return false }

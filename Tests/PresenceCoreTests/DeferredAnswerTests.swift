@@ -5,7 +5,7 @@ import Testing
 @testable import PresenceCore
 
 /// Answers that change nothing, and say what rows say that are on their way to a disk.
-@Suite struct RestingAnswerTests {
+@Suite struct DeferredAnswerTests {
     var cluster = TestCluster(nodes: 1)
 
     private func friends(_ answer: CallAnswer?) throws -> [String]? {

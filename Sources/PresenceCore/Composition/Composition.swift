@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// A step gives each machine its part, in order. The machines receive one another in place. The messages and rows of a step wait in the
 /// cluster's links and outbox, until ``Node`` carries them out.
-struct Machines: ~Copyable {
+struct Composition: ~Copyable {
     /// The members, the links and the ring.
     var cluster: Cluster
     /// The users that this node owns or keeps as a replica.
@@ -129,7 +129,7 @@ struct Machines: ~Copyable {
 
     /// Sends the changed records, messages and lists of the outbox. Messages to this node then wait in the links.
     mutating func sendOutputs(at now: Now) {
-        if !cluster.outbox.resting.isEmpty { sendResting(at: now) }
+        if !cluster.outbox.deferred.isEmpty { sendDeferred(at: now) }
         if !cluster.outbox.changes.isEmpty {
             for (record, watchers) in cluster.outbox.changes.takeAll() {
                 edge.relays.publish(record, to: Audience(of: record, watchers: watchers), owner, &cluster)
@@ -143,8 +143,8 @@ struct Machines: ~Copyable {
         }
     }
 
-    private mutating func sendResting(at now: Now) {
-        for continuation in replication.takeResting(&cluster.outbox) {
+    private mutating func sendDeferred(at now: Now) {
+        for continuation in replication.takeDeferred(&cluster.outbox) {
             switch continuation {
             case .answer(let id, let answer, let peer): cluster.send(.answer(id: id, answer), to: peer)
             case .step(let step): chain.carryOut([step], isDurable: true, &owner, &cluster, at: now)
