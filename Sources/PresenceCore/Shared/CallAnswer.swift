@@ -19,8 +19,8 @@ public struct UserRelation: Hashable, Sendable {
 
 /// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
-    /// The answer of one owner, which is the whole answer.
-    case owner(Answer)
+    /// The answer of one owner, which is the whole answer. Indirect, so that effects stay small: each call copies some.
+    indirect case owner(Answer)
     /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
     /// The users who were evicted, those without room in the list, those who have reached the follower limit, those who are not friends, as

@@ -82,7 +82,7 @@ extension API {
 /// An operation of a client or an operator: validated, with the user that it is about.
 public enum Call: Equatable, Sendable {
     /// The caller's owner decides, and its answer is the whole answer.
-    case owner(OwnerOperation)
+    indirect case owner(OwnerOperation)
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
     case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
