@@ -46,8 +46,7 @@ enum StateException {
                 "another node may have been met since the list was changed"
             ).weakens(.nothingAcknowledgedIsLost)
         case .policyChanges:
-            Excuse(if: cluster.truth.policy.isBusy, "nodes may follow the policy before or after")
-                .weakens(.recordsEqualSessions, .hiddenUsersLookLost)
+            Excuse(if: cluster.truth.policy.isBusy, "nodes may follow the policy before or after").weakens(.recordsEqualSessions)
         case .policyShowsAgain:
             Excuse(if: cluster.truth.policy.mayShowAgain, "a change of the policy sends the same record in another form")
                 .weakens(.viewsNeverGoBack)
