@@ -20,10 +20,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private(set) var isInputClosed = false
     /// The slots of event streams in phase `.full`.
     private var fullSlots: [Int] = []
-    /// Requests that wait, in order, because too many bytes of answers wait; nil when there are none.
-    ///
-    /// A push only reads whether it is nil, which takes no access to the array's memory.
-    private var held: [StreamID]?
+    /// The requests that wait, and the time for the others.
+    private var requests = RequestTurn()
     /// Bytes that were given to the channel since its queue was counted last; at most 65,535.
     private var uncountedBytes: UInt16 = 0
     /// Bytes in the channel's queue at the last count. They do not count while an event stream is open.
@@ -59,6 +57,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         var bytes = unwrapInboundIn(data)
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
+        // The reads of one turn share its time.
+        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt) }
         flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }
@@ -209,9 +209,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if held == nil, mayBegin { return request(slot) }
-            if held == nil { held = [] }
-            held?.append(session.id(of: slot))
+            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes) { return request(slot) }
+            requests.hold(session.id(of: slot))
+            if mayBegin { waitForTurn() }
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isClosed else { return }
@@ -228,16 +228,22 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return session.waitingBytes <= (isScarce ? limits.waitingBytesMax / 16 : limits.waitingBytesMax)
     }
 
-    /// Begins waiting requests, in order, while ``mayBegin`` holds.
+    /// Has the loop call ``work()`` after the other connections have had their turn.
+    private func waitForTurn() { if requests.list() { server.continueLater(self) } }
+
+    override func work() {
+        requests.beginListed(at: .now())
+        beginHeld()
+        // The loop flushes at the end of this turn, and the turn may have ended before any answer.
+        markDirty()
+    }
+
+    /// Begins waiting requests, in order, while ``mayBegin`` holds and the turn has time.
     private func beginHeld() {
-        var begun = 0
-        while let stream = held?.dropFirst(begun).first, mayBegin {
+        while mayBegin, let stream = requests.next(waitingBytes: session.waitingBytes) {
             if let slot = session.slot(of: stream), !session.streams[slot].isClosed { request(slot) }
-            begun += 1
         }
-        // A request may have closed the connection, which drops all.
-        let left = held?.dropFirst(begun) ?? []
-        held = left.isEmpty ? nil : Array(left)
+        if requests.endTurn(), mayBegin { waitForTurn() }
     }
 
     private func request(_ slot: Int) {
@@ -337,7 +343,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func dropStreams() {
         session.dropStreams()
-        held = nil
+        requests.drop()
         fullSlots = []
         heldBack = nil
         countUnsent()
@@ -507,7 +513,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             send(context)
         }
         if !fullSlots.isEmpty { reportDrained() }
-        if held != nil { beginHeld() }
+        if requests.isWaitingForBytes { beginHeld() }
         server.boundHeldBytes()
         if isInputClosed, heldBack == nil { endWithoutInput() }
         guard life == .perhapsOver else { return }

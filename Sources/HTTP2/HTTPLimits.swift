@@ -29,7 +29,7 @@ public struct HTTPLimits: Sendable, Equatable {
     public var bodyTimeout = TimeAmount.seconds(30)
     /// The most streams within ten seconds that the peer resets, or that are reset by its fault. Default 2,000.
     ///
-    /// A connection with more is ended (CVE-2023-44487, CVE-2025-8671). A new initial window counts as a reset for each eight open streams,
+    /// A connection with more is ended (CVE-2023-44487, CVE-2025-8671). A new initial window counts as a reset for each two open streams,
     /// because it changes the window of each stream.
     public var resetsMax = 2_000
     /// The most frames in nghttp2's queue, beyond four for each of ``streamsMax``. Default 1,000.

@@ -31,7 +31,7 @@ public final class HTTPLoop {
     /// The time for which a connection that ends without a fault waits for its peer to close, so that no sent byte is lost.
     var farewellTime = TimeAmount.seconds(1)
     /// Connections with requests for the next turn, which is scheduled while there are any. They stay here until it has flushed them.
-    private var continuing: [HTTP1ServerConnection] = []
+    private var continuing: [HTTPServerConnection] = []
     /// The time until which the decoded header lists use up their share of the loop's time.
     private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
@@ -138,7 +138,7 @@ public final class HTTPLoop {
     func beginDecodingTurn() { decodingShareUsedUntil = decodingShareUsedUntil - Self.decodingTurn }
 
     /// Continues the connection's requests after the others have had their turn.
-    func continueLater(_ connection: HTTP1ServerConnection) {
+    func continueLater(_ connection: HTTPServerConnection) {
         continuing.append(connection)
         guard continuing.count == 1 else { return }
         // The delay begins behind the reads of this turn. They may take longer than it, and the others' reads would have to wait.

@@ -159,6 +159,9 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Sends the waiting bytes. Called once a turn.
     func flush() { preconditionFailure("to be overridden") }
 
+    /// Continues with the requests of the connection that wait for their turn: see ``HTTPLoop/continueLater(_:)``.
+    func work() { preconditionFailure("to be overridden") }
+
     /// Ends the connection or its streams whose time is over. Called once a second.
     func sweep(at now: NIODeadline) { preconditionFailure("to be overridden") }
 

@@ -40,9 +40,9 @@ import Testing
         patient.send((1...20).map { .initialWindow($0 % 2) } + [Self.ping])
         try await patient.frames { frames, _ in frames.contains { $0.kind == .ping } }
         #expect(server.seen.violations == [])
-        // Each change counts as ten resets.
+        // Each change counts as forty resets, and so more than fifty are too many.
         let peer = try await RawPeer.connect(to: server.port, sending: requests)
-        peer.send((1...201).map { .initialWindow($0 % 2) })
+        peer.send((1...51).map { .initialWindow($0 % 2) })
         try await peer.framesUntilClosed()
         #expect(server.seen.violations == [.resetFlood])
         try await server.stop()

@@ -1,0 +1,81 @@
+import NIOCore
+
+/// The requests of an HTTP/2 connection that wait, and the time that the others may take in a turn of the event loop.
+///
+/// A read can hold a thousand requests, and a request can ask for an answer of a megabyte. Requests that come behind the time of their
+/// connection wait until the other connections have had their turn: see ``HTTPLoop/continueLater(_:)``.
+struct RequestTurn {
+    /// A hundred ordinary requests.
+    private static let time = TimeAmount.milliseconds(1)
+    private static let listedTime = TimeAmount.microseconds(250)
+    /// The requests that begin between two looks at the clock. A look costs a five-hundredth of an ordinary request.
+    private static let requestsPerLook: UInt8 = 8
+    /// With so many bytes of answers waiting, each request is followed by a look at the clock.
+    private static let largeBytes = 64 << 10
+
+    private var held: [StreamID] = []
+    /// The requests at the beginning of ``held`` that have begun in this turn.
+    private var heldBegun = 0
+    /// Whether the loop will call ``HTTPServerConnection/work()``.
+    private var isListed = false
+    private var end = NIODeadline.distantPast
+    private var begun: UInt8 = 0
+
+    /// Whether no request waits.
+    var isEmpty: Bool { held.isEmpty }
+
+    /// Whether requests wait only until fewer bytes of answers wait.
+    var isWaitingForBytes: Bool { !held.isEmpty && !isListed }
+
+    /// Begins a turn, which has time for at least one request.
+    mutating func begin(at now: NIODeadline) {
+        end = now + Self.time
+        begun = 0
+    }
+
+    /// Begins the turn for which the connection was listed. Up to sixteen connections share such a turn of the loop.
+    mutating func beginListed(at now: NIODeadline) {
+        isListed = false
+        begin(at: now)
+        end = now + Self.listedTime
+    }
+
+    /// Returns whether the turn has time for a request, which then begins.
+    ///
+    /// - Parameter waitingBytes: bytes of answers that the connection has not sent.
+    mutating func takeOne(waitingBytes: Int) -> Bool {
+        defer { begun = begun &+ 1 }
+        guard begun > 0, begun % Self.requestsPerLook == 0 || waitingBytes > Self.largeBytes else { return true }
+        return .now() < end
+    }
+
+    /// Keeps a request behind those that wait.
+    mutating func hold(_ stream: StreamID) { held.append(stream) }
+
+    /// The next request that waits, which begins; nil if none waits or the turn is over.
+    mutating func next(waitingBytes: Int) -> StreamID? {
+        guard heldBegun < held.count, takeOne(waitingBytes: waitingBytes) else { return nil }
+        heldBegun += 1
+        return held[heldBegun - 1]
+    }
+
+    /// Removes the requests that have begun. Returns whether others wait.
+    mutating func endTurn() -> Bool {
+        held.removeFirst(heldBegun)
+        heldBegun = 0
+        return !held.isEmpty
+    }
+
+    /// Puts the connection on the loop's list. Returns false if it is there.
+    mutating func list() -> Bool {
+        guard !isListed else { return false }
+        isListed = true
+        return true
+    }
+
+    /// Removes all requests, because the connection ends.
+    mutating func drop() {
+        held = []
+        heldBegun = 0
+    }
+}
