@@ -61,22 +61,44 @@ public final class ConnectionLimits: Sendable {
     public var refusedCounts: [Refusal: UInt64] { state.withLockedValue { $0.refused } }
 
     /// Counts a new connection. Returns false when it is refused.
-    func enter(_ address: Address) -> Bool {
+    ///
+    /// - Parameter address: nil for a connection through a proxy, whose client is known later: see ``enterAddress(_:)``.
+    func enter(_ address: Address?) -> Bool {
         let refusal: Refusal? = state.withLockedValue { state in
             if state.connectionsCount >= connectionsMax { return .connectionsMax }
-            if perAddressMax > 0, state.byAddress[address, default: 0] >= perAddressMax { return .connectionsPerAddressMax }
+            if let address, let refusal = refusal(of: address, in: state) { return refusal }
             state.connectionsCount += 1
-            state.byAddress[address, default: 0] += 1
+            if let address { state.byAddress[address, default: 0] += 1 }
             return nil
         }
         if let refusal { refuse(refusal) }
         return refusal == nil
     }
 
+    /// Counts a connection for its client's address. Returns false when it is refused.
+    func enterAddress(_ address: Address) -> Bool {
+        let refusal = state.withLockedValue { state in
+            let refusal = refusal(of: address, in: state)
+            if refusal == nil { state.byAddress[address, default: 0] += 1 }
+            return refusal
+        }
+        if let refusal { refuse(refusal) }
+        return refusal == nil
+    }
+
+    private func refusal(of address: Address, in state: State) -> Refusal? {
+        perAddressMax > 0 && state.byAddress[address, default: 0] >= perAddressMax ? .connectionsPerAddressMax : nil
+    }
+
     /// Counts a closed connection.
-    func leave(_ address: Address) {
+    func leave(_ address: Address?) {
+        state.withLockedValue { $0.connectionsCount -= 1 }
+        if let address { leaveAddress(address) }
+    }
+
+    /// Counts a closed connection for its client's address.
+    func leaveAddress(_ address: Address) {
         state.withLockedValue { state in
-            state.connectionsCount -= 1
             let count = state.byAddress[address, default: 1] - 1
             state.byAddress[address] = count == 0 ? nil : count
         }

@@ -28,10 +28,12 @@ public final class HTTPServer: Sendable {
     /// same port: of two that try at once, only one can listen.
     /// Throws when the port cannot be bound.
     ///
-    /// - Parameter limits: the limits on connections; nil for as many as there are descriptors.
+    /// - Parameters:
+    ///   - limits: the limits on connections; nil for as many as there are descriptors.
+    ///   - isBehindProxy: whether each connection begins with the header of the PROXY protocol, which names the client.
     public static func bind(
         host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
-        limits: ConnectionLimits? = nil
+        limits: ConnectionLimits? = nil, isBehindProxy: Bool = false
     ) async throws -> HTTPServer {
         var listeners: [any Channel] = []
         var port = port
@@ -39,7 +41,7 @@ public final class HTTPServer: Sendable {
             for loop in loops {
                 let listener = try await listen(
                     host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: !listeners.isEmpty, tls: tls,
-                    retransmission: retransmission, limits: limits)
+                    retransmission: retransmission, limits: limits, isBehindProxy: isBehindProxy)
                 listeners.append(listener)
                 if listeners.count == 1, loops.count > 1 { try await listener.setOption(reusePort, value: 1).get() }
                 port = listener.localAddress?.port ?? port
@@ -67,16 +69,18 @@ public final class HTTPServer: Sendable {
 
     private static func listen(
         host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission,
-        limits: ConnectionLimits?
+        limits: ConnectionLimits?, isBehindProxy: Bool
     ) async throws -> any Channel {
         let eventLoop = loop.loop.eventLoop
+        if isBehindProxy { try await eventLoop.submit { loop.loop.expectProxyHeaders() }.get() }
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
             .serverChannelOption(.backlog, value: 4_096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.maxMessagesPerRead, value: acceptsPerRead)
             .serverChannelInitializer { listener in
                 listener.eventLoop.makeCompletedFuture {
-                    if let limits { try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits)) }
+                    guard let limits else { return }
+                    try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits, countsAddresses: !isBehindProxy))
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -85,6 +89,9 @@ public final class HTTPServer: Sendable {
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if loop.loop.isBehindProxy {
+                        try channel.pipeline.syncOperations.addHandler(ProxyHeaderReader(server: loop.loop, limits: limits))
+                    }
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                     try loop.loop.serve(channel)
                 }

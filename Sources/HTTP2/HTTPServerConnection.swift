@@ -236,9 +236,14 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Closes the connection at once.
     public func close() { channel.close(promise: nil) }
 
-    /// The peer's address as the limits count it.
-    public var origin: ConnectionLimits.Address { ConnectionLimits.Address(channel.remoteAddress) }
+    /// The client's address as the limits count it.
+    public var origin: ConnectionLimits.Address { ConnectionLimits.Address(clientAddress) }
 
-    /// The peer's address, for logs.
-    public var remoteAddress: String { channel.remoteAddress?.description ?? "unknown" }
+    /// The client's address, for logs.
+    public var remoteAddress: String { clientAddress?.description ?? "unknown" }
+
+    /// The address of the peer, or of the client that a proxy has named.
+    private var clientAddress: SocketAddress? {
+        server.isBehindProxy ? channel.clientBehindProxy : channel.remoteAddress
+    }
 }

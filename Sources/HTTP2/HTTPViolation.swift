@@ -4,4 +4,6 @@ public enum HTTPViolation: String, Sendable, CaseIterable {
     case headerFlood, windowShut, heldTooMuch, unreadTooMuch
     /// A new connection was left unread for a while, because its address repeats refused requests: see ``PacedAddresses``.
     case pacedAddress
+    /// A connection did not begin with the header of the PROXY protocol, on a port that asks for it.
+    case noProxyHeader
 }

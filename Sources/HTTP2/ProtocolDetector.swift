@@ -18,7 +18,8 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         server.add(self)
-        if !server.pacedAddresses.isEmpty { waitForTurn(context.channel) }
+        // Behind a proxy the address is known later: see `ProxyHeaderReader`.
+        if !server.pacedAddresses.isEmpty, !server.isBehindProxy { waitForTurn(context.channel) }
     }
 
     /// Leaves a connection of a paced address unread until its turn.

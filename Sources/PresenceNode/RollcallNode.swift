@@ -234,7 +234,9 @@ public final class RollcallNode: @unchecked Sendable {
         let opsServer = try await listen("ops-listen", configuration.opsListen, [ops], limits: limits.operators)
         do {
             let loops = gateways.map { $0.http! }
-            return (try await listen("listen", configuration.listen, loops, tls: tls, limits: limits.clients), opsServer)
+            let server = try await listen(
+                "listen", configuration.listen, loops, tls: tls, limits: limits.clients, isBehindProxy: configuration.isBehindProxy)
+            return (server, opsServer)
         } catch {
             await opsServer.stopListening()
             throw error
@@ -243,11 +245,12 @@ public final class RollcallNode: @unchecked Sendable {
 
     private static func listen(
         _ setting: String, _ address: HostPort, _ loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
-        limits: ConnectionLimits
+        limits: ConnectionLimits, isBehindProxy: Bool = false
     ) async throws -> HTTPServer {
         do {
             return try await HTTPServer.bind(
-                host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission, limits: limits)
+                host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission, limits: limits,
+                isBehindProxy: isBehindProxy)
         } catch { throw ListenError(error, setting: setting, address: address) ?? error }
     }
 

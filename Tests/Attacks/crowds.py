@@ -1,17 +1,22 @@
 """Attacks by thousands of connections that do little, and by one that takes its answers byte by byte."""
-import select, struct
+import select, struct, time
 from frames import END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, UPDATE, frame, text
 from harness import attack
 
 
-def hold(target, connections):
-    """Sends nothing more, throws away what comes, and notices which connections the node closes, until the attack is over."""
-    poll, open_ones = select.poll(), {}
+def hold(target, connections, each_second=b""):
+    """Throws away what comes, and notices which connections the node closes, until the attack is over. Each connection sends `each_second`
+    once a second."""
+    poll, open_ones, due = select.poll(), {}, time.monotonic()
     for connection in connections:
         if connection.is_open:
             open_ones[connection.socket.fileno()] = connection
             poll.register(connection.socket, select.POLLRDHUP | select.POLLIN)
     while not target.is_over:
+        if each_second and time.monotonic() >= due:
+            due += 1
+            for connection in open_ones.values():
+                connection.send_some(each_second)
         for file, found in poll.poll(100):
             connection = open_ones[file]
             if found & ~select.POLLIN:
@@ -39,14 +44,7 @@ def crowd(target, count, data=b"", address=None):
 @attack(cut_within=13, seconds=14)
 def header_a_byte_a_second(target):
     """Of HTTP/1.1, on 3,000 connections."""
-    connections = crowd(target, 3_000, b"GET / HTTP/1.1\r\nHost: x\r\nx: ")
-    while not target.is_over:
-        for connection in connections:
-            if connection.is_open and not target.is_over:
-                connection.send_some(b"y")
-        target.pause(1)
-    for connection in connections:
-        connection.close()
+    hold(target, crowd(target, 3_000, b"GET / HTTP/1.1\r\nHost: x\r\nx: "), each_second=b"y")
 
 
 @attack()

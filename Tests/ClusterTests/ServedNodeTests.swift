@@ -83,6 +83,33 @@ import Testing
         try await node.until("there is room again", asking: { (try? await node.call("getUserStatus", #"{"userIDs":["ann"]}"#)) == 200 })
     }
 
+    @Test("With proxyProtocol the limits count the clients that the proxy names, and a connection that names none is closed")
+    func clientsBehindProxy() async throws {
+        let node = try await ServedNode.serving([], ["ROLLCALL_PROXY_PROTOCOL": "true", "ROLLCALL_LOGINS_PER_ADDRESS": "2"])
+        // The header of the PROXY protocol, version 2, with the client 192.0.2.`number`.
+        let header = { (number: UInt8) -> [UInt8] in
+            Array("\r\n\r\n\0\r\nQUIT\n".utf8) + [0x21, 0x11, 0, 12, 192, 0, 2, number, 127, 0, 0, 1, 0x9C, 0x40, 0x1D, 0xB0]
+        }
+        var held: [RawConnection] = []
+        func login(from number: UInt8) async throws -> String {
+            held.append(try RawConnection(port: node.ports.client))
+            let token = try node.token(user: "user\(held.count)")
+            let request = "GET /v1/events?platform=web HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n"
+            held[held.count - 1].send(header(number) + Array(request.utf8))
+            return String(try await held[held.count - 1].receive(until: "\r\n").prefix(12))
+        }
+        for number in [1, 2] as [UInt8] {
+            for _ in 0..<2 { #expect(try await login(from: number) == "HTTP/1.1 200") }
+            #expect(try await login(from: number) == "HTTP/1.1 429")
+        }
+        let direct = try RawConnection(port: node.ports.client)
+        direct.send(Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+        try await node.until("the connection is counted") {
+            try await node.ops("/metrics").text.contains(#"rule="noProxyHeader"} 1"#)
+        }
+        for connection in held + [direct] { connection.close() }
+    }
+
     // MARK: Files
 
     @Test("No other user of the machine may read a node's files, whatever the umask", arguments: ["000", "022", "0777"])

@@ -115,12 +115,13 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
 
     private init(_ answer: @escaping Answer) { self.answer = answer }
 
-    static func start(_ limits: HTTPLimits = HTTPLimits(), answering answer: @escaping Answer = RawServer.sayHello) async throws
-        -> RawServer
-    {
+    static func start(
+        _ limits: HTTPLimits = HTTPLimits(), limits connectionLimits: ConnectionLimits? = nil, isBehindProxy: Bool = false,
+        answering answer: @escaping Answer = RawServer.sayHello
+    ) async throws -> RawServer {
         let server = RawServer(answer)
         server.http = HTTPLoop(eventLoop: MultiThreadedEventLoopGroup.singleton.next(), limits: limits, delegate: server)
-        server.listener = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [server.http])
+        server.listener = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [server.http], limits: connectionLimits, isBehindProxy: isBehindProxy)
         return server
     }
 

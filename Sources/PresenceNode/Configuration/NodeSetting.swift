@@ -183,6 +183,13 @@ extension KnownSettings {
             proxy. The node resets further connections.
             """),
         NodeSetting(
+            "proxyProtocol", .bool, default: "`false`",
+            """
+            Whether each connection to the clients' port begins with the header of the PROXY protocol, version 2. The limits by address then \
+            count the clients and not the proxy. The node closes a connection without the header, so that nobody names a false address: \
+            only proxies may reach the port.
+            """),
+        NodeSetting(
             "loginsPerAddress", .integer(0...1_000_000), default: "\(standard.logins.perAddressMax)",
             """
             Logins from one address within 10 s at this node; 0 for no limit. The node refuses further ones with 7008. The default is as \
