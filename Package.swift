@@ -72,7 +72,7 @@ let node: [Target] = [
     .target(
         name: "PresenceNode",
         dependencies: [
-            "PresenceWire", "PresenceCore", "HTTP2", "CSQLite", "CAssets",
+            "PresenceWire", "PresenceCore", "HTTP2", "CSQLite", "CAssets", "CBuild",
             .product(name: "AsyncHTTPClient", package: "async-http-client"),
             .product(name: "GRDB", package: "GRDB.swift"),
             .product(name: "JWTKit", package: "jwt-kit"),
@@ -117,7 +117,7 @@ let node: [Target] = [
     .executableTarget(
         name: "rollcall",
         dependencies: [
-            "CBuild", "PresenceNode", "LoadSimulator", "FriendImport", "HTTP2", "PresenceWire",
+            "PresenceNode", "LoadSimulator", "FriendImport", "HTTP2", "PresenceWire",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -1,5 +1,4 @@
 import ArgumentParser
-import CBuild
 import Foundation
 import PresenceNode
 import PresenceWire
@@ -18,7 +17,7 @@ struct Rollcall: AsyncParsableCommand {
 
     /// The text that `--version` prints.
     private static var version: String {
-        let commit = String(cString: rollcall_build_commit())
+        let commit = Release.commit
         return "rollcall \(Release.version) (\(commit.isEmpty ? "unknown commit" : "commit \(commit)"))"
     }
 

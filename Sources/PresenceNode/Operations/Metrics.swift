@@ -23,6 +23,9 @@ struct MetricsSnapshot {
     /// The text in Prometheus' exposition format.
     var text: String {
         var metrics = MetricsText()
+        metrics.gauge(
+            "rollcall_build_info", "Always 1; the labels are the version and the commit of the node.",
+            [(labels: [("version", Release.version), ("commit", Release.commit)], value: 1)])
         describeUsers(&metrics)
         describeConnections(&metrics)
         describeOperations(&metrics)
@@ -354,7 +357,16 @@ enum ProcessMetrics {
         metrics.gauge("process_resident_memory_bytes", "Resident memory.", Double(residentBytes))
         metrics.counter("process_cpu_seconds_total", "User and system time.", [([], cpuSeconds)])
         metrics.gauge("process_open_fds", "Open file descriptors.", Double(openFiles))
+        metrics.gauge("process_start_time_seconds", "Start time of the process, in seconds since 1970.", [([], startTime)])
     }
+
+    /// The start of the process, which the kernel counts from the start of the machine in hundredths of a second.
+    private static let startTime: Double = {
+        let fields = read("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        let bootTime = read("/proc/stat").split(separator: "\n").first { $0.hasPrefix("btime ") }
+        guard fields.count > 19, let ticks = Double(fields[19]), let boot = bootTime.flatMap({ Double($0.dropFirst(6)) }) else { return 0 }
+        return boot + ticks / 100
+    }()
 
     private static var residentBytes: Int {
         let fields = read("/proc/self/statm").split(separator: " ")
