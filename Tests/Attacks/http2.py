@@ -133,10 +133,11 @@ def requests_without_an_end(target):
 
 @attack()
 def reconnecting_continuation_flood(target):
-    """A header block without an end (CVE-2024-27316) on one connection after the other."""
+    """A header block without an end (CVE-2024-27316) on one connection after the other, from another address than the honest client's: the node
+    has the connections of a flooder's address wait for one another."""
     block = frame(HEADERS, 0, 1, get()) + frame(CONTINUATION, 0, 1, field("x", "v" * 15_000)) * 6
     while not target.is_over:
-        connection = target.connect()
+        connection = target.connect(address="127.0.0.2")
         connection.send(PREFACE + settings() + block, seconds=1)
         connection.close(by_reset=True)
 
