@@ -66,7 +66,7 @@ public final class ConnectionLimits: Sendable {
     func enter(_ address: Address?) -> Bool {
         let refusal: Refusal? = state.withLockedValue { state in
             if state.connectionsCount >= connectionsMax { return .connectionsMax }
-            if let address, let refusal = refusal(of: address, in: state) { return refusal }
+            if let address, let refusal = self.refusal(of: address, in: state) { return refusal }
             state.connectionsCount += 1
             if let address { state.byAddress[address, default: 0] += 1 }
             return nil
@@ -78,7 +78,7 @@ public final class ConnectionLimits: Sendable {
     /// Counts a connection for its client's address. Returns false when it is refused.
     func enterAddress(_ address: Address) -> Bool {
         let refusal = state.withLockedValue { state in
-            let refusal = refusal(of: address, in: state)
+            let refusal = self.refusal(of: address, in: state)
             if refusal == nil { state.byAddress[address, default: 0] += 1 }
             return refusal
         }
