@@ -240,7 +240,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// Begins waiting requests, in order, while ``mayBegin`` holds and the turn has time.
     private func beginHeld() {
-        while mayBegin, let stream = requests.next(waitingBytes: session.waitingBytes) {
+        while mayBegin, let stream = requests.next() {
             if let slot = session.slot(of: stream), !session.streams[slot].isClosed { request(slot) }
         }
         if requests.endTurn(), mayBegin { waitForTurn() }

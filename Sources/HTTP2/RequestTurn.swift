@@ -53,8 +53,12 @@ struct RequestTurn {
     mutating func hold(_ stream: StreamID) { held.append(stream) }
 
     /// The next request that waits, which begins; nil if none waits or the turn is over.
-    mutating func next(waitingBytes: Int) -> StreamID? {
-        guard heldBegun < held.count, takeOne(waitingBytes: waitingBytes) else { return nil }
+    ///
+    /// The clock is looked at before each but the first of a turn. The answer to a waiting request can be the reason that another
+    /// connection's unread answer ends, which makes room for that connection's next request, and so on.
+    mutating func next() -> StreamID? {
+        guard heldBegun < held.count, begun == 0 || .now() < end else { return nil }
+        begun = max(begun &+ 1, 1)
         heldBegun += 1
         return held[heldBegun - 1]
     }

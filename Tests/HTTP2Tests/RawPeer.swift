@@ -121,7 +121,8 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
     ) async throws -> RawServer {
         let server = RawServer(answer)
         server.http = HTTPLoop(eventLoop: MultiThreadedEventLoopGroup.singleton.next(), limits: limits, delegate: server)
-        server.listener = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [server.http], limits: connectionLimits, isBehindProxy: isBehindProxy)
+        server.listener = try await HTTPServer.bind(
+            host: "127.0.0.1", port: 0, loops: [server.http], limits: connectionLimits, isBehindProxy: isBehindProxy)
         return server
     }
 

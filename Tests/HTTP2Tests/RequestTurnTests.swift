@@ -29,9 +29,14 @@ import Testing
         var begun: [StreamID] = []
         for turnsCount in 1...3 {
             turn.beginListed(at: .distantPast)
-            while let next = turn.next(waitingBytes: 0) { begun.append(next) }
-            #expect(begun.count == min(8 * turnsCount, 20) && turn.endTurn() == (turnsCount < 3))
+            while let next = turn.next() { begun.append(next) }
+            // The turn is over when it begins, and so it has time for one request.
+            #expect(begun.count == turnsCount && turn.endTurn())
+            #expect(turn.next() == nil)
         }
+        turn.beginListed(at: .now() + .hours(1))
+        while let next = turn.next() { begun.append(next) }
+        #expect(!turn.endTurn())
         #expect(begun == (1...20).map(Self.stream) && turn.isEmpty)
     }
 

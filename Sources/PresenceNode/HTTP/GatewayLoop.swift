@@ -25,6 +25,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     /// A connection hands over a request. No connection may be ended meanwhile.
     private var isReceiving = false
     private var lines = RepeatedLines()
+    private var checkedTokens = CheckedTokens()
 
     init(
         index: Int, eventLoop: any EventLoop, limits: HTTPLimits, origins: AllowedOrigins, settings: GatewaySettings,
@@ -205,8 +206,36 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let wall = Clock.now().wall
         Task { [self] in
             let result = await authenticator.check(token, at: wall)
-            eventLoop.execute { pending.finish(result) }
+            eventLoop.execute { self.tokenChecked { pending.finish(result) } }
         }
+    }
+
+    /// Goes on with a request whose token has been checked, or has it wait until other clients have had their turn.
+    private func tokenChecked(_ goOn: @escaping () -> Void) {
+        let now = NIODeadline.now()
+        if checkedTokens.mayGoOn(at: now) {
+            goOn()
+            checkedTokens.wentOn(from: now, to: .now())
+        } else if checkedTokens.wait(goOn) {
+            scheduleCheckedTokens()
+        }
+    }
+
+    private func scheduleCheckedTokens() {
+        eventLoop.assumeIsolated().scheduleTask(in: CheckedTokens.pause) { [weak self] in self?.goOnWithCheckedTokens() }
+    }
+
+    private func goOnWithCheckedTokens() {
+        let requests = checkedTokens.takeAll()
+        let start = NIODeadline.now()
+        var (now, done) = (start, 0)
+        while done < requests.count, now - start < CheckedTokens.share {
+            requests[done]()
+            done += 1
+            now = .now()
+        }
+        checkedTokens.wentOn(from: start, to: now)
+        if checkedTokens.putBack(requests[done...]) { scheduleCheckedTokens() }
     }
 
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
