@@ -4,7 +4,10 @@ import Testing
 @testable import PresenceNode
 
 @Suite struct CheckedTokensTests {
+    private final class Connection {}
+
     private let start = NIODeadline.now()
+    private let (one, other) = (Connection(), Connection())
 
     @Test("Requests go on until they have used a millisecond without a break, and then wait")
     func share() {
@@ -18,20 +21,23 @@ import Testing
         #expect(tokens.mayGoOn(at: start + .milliseconds(3)))
     }
 
-    @Test("Requests that wait keep their order, and later ones wait behind them")
+    @Test("Connections take turns, the requests of one keep their order, and a new request waits behind them")
     func order() {
         var tokens = CheckedTokens()
         var done: [Int] = []
-        #expect(tokens.wait { done.append(1) })
-        #expect(!tokens.wait { done.append(2) })
+        #expect(tokens.wait({ done.append(1) }, of: ObjectIdentifier(one)))
+        for number in 2...4 { #expect(!tokens.wait({ done.append(number) }, of: ObjectIdentifier(one))) }
+        #expect(!tokens.wait({ done.append(10) }, of: ObjectIdentifier(other)))
         #expect(!tokens.mayGoOn(at: start + .hours(1)))
-        let taken = tokens.takeAll()
-        taken[0]()
-        // The first request of this turn has begun another one.
-        #expect(tokens.wait { done.append(3) })
-        #expect(tokens.putBack(taken[1...]))
-        for request in tokens.takeAll() { request() }
-        #expect(done == [1, 2, 3] && tokens.isEmpty && !tokens.putBack([]))
+        tokens.beginTurn()
+        for _ in 0..<2 { tokens.next()?() }
+        #expect(done == [1, 10])
+        // The turn is over, and the rest waits for another one.
+        tokens.wentOn(from: start, to: start + .milliseconds(1))
+        #expect(tokens.next() == nil && !tokens.isEmpty)
+        tokens.beginTurn()
+        while let next = tokens.next() { next() }
+        #expect(done == [1, 10, 2, 3, 4] && tokens.isEmpty)
         #expect(tokens.mayGoOn(at: start + .hours(1)))
     }
 }

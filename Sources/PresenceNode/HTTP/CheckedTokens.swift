@@ -2,26 +2,29 @@ import NIOCore
 
 /// Requests of one event loop whose tokens have been checked on other threads, and the time that they may take in a turn of the loop.
 ///
-/// A thousand logins with new tokens come back within some milliseconds, one task each. An event loop runs its tasks until none is due, and
-/// reads only then. So requests beyond the share wait for a short delay, which puts them behind the reads of the other clients.
-/// At most as many wait as ``Admission`` lets be in progress.
+/// A thousand requests with new tokens come back within some milliseconds, one task each. An event loop runs its tasks until none is due,
+/// and reads only then. So requests beyond the share wait for a short delay, which puts them behind the reads of the other clients.
+/// The connections take turns. At most as many requests wait as ``Admission`` lets be in progress.
 struct CheckedTokens {
     /// The time after which the other clients have their turn.
     static let share = TimeAmount.milliseconds(1)
     /// The delay of the requests that wait.
     static let pause = TimeAmount.microseconds(200)
 
-    private var waiting: [() -> Void] = []
+    /// The requests that wait, by connection.
+    private var waiting: [ObjectIdentifier: CircularBuffer<() -> Void>] = [:]
+    /// The connections with requests that wait, in the order of their turns.
+    private var turns = CircularBuffer<ObjectIdentifier>()
     private var usedNanoseconds: Int64 = 0
     private var lastEnd = NIODeadline.distantPast
 
     /// Whether no request waits.
-    var isEmpty: Bool { waiting.isEmpty }
+    var isEmpty: Bool { turns.isEmpty }
 
-    /// Returns whether a request may go on now. One that may not goes to ``wait(_:)``.
+    /// Returns whether a request may go on now. One that may not goes to ``wait(_:of:)``.
     mutating func mayGoOn(at now: NIODeadline) -> Bool {
         if now - lastEnd > Self.share { usedNanoseconds = 0 }
-        return waiting.isEmpty && usedNanoseconds < Self.share.nanoseconds
+        return turns.isEmpty && usedNanoseconds < Self.share.nanoseconds
     }
 
     /// Counts the time of a request that has gone on.
@@ -30,22 +33,21 @@ struct CheckedTokens {
         lastEnd = end
     }
 
-    /// Keeps a request. Returns whether it is the first, for which a turn must be scheduled after ``pause``.
-    mutating func wait(_ request: @escaping () -> Void) -> Bool {
-        waiting.append(request)
-        return waiting.count == 1
+    /// Keeps a request of a connection. Returns whether it is the only one that waits, for which a turn must be scheduled after ``pause``.
+    mutating func wait(_ request: @escaping () -> Void, of connection: ObjectIdentifier) -> Bool {
+        if waiting[connection] == nil { turns.append(connection) }
+        waiting[connection, default: CircularBuffer()].append(request)
+        return turns.count == 1 && waiting[connection]?.count == 1
     }
 
-    /// Begins a turn, and takes the requests that wait, in order. Those for which the turn has no time go back by ``putBack(_:)``.
-    mutating func takeAll() -> [() -> Void] {
-        usedNanoseconds = 0
-        defer { waiting = [] }
-        return waiting
-    }
+    /// Begins a turn of the requests that wait.
+    mutating func beginTurn() { usedNanoseconds = 0 }
 
-    /// Puts requests before those that wait. Returns whether a turn must be scheduled.
-    mutating func putBack(_ requests: ArraySlice<() -> Void>) -> Bool {
-        waiting = requests + waiting
-        return !waiting.isEmpty
+    /// The next request, if the turn has time; nil also if none waits.
+    mutating func next() -> (() -> Void)? {
+        guard usedNanoseconds < Self.share.nanoseconds, let connection = turns.popFirst() else { return nil }
+        let request = waiting[connection]?.popFirst()
+        if waiting[connection]?.isEmpty ?? true { waiting[connection] = nil } else { turns.append(connection) }
+        return request
     }
 }

@@ -203,20 +203,20 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 respond(error, to: stream, on: connection, operation: operation)
             }
         }
-        let wall = Clock.now().wall
+        let (wall, id) = (Clock.now().wall, ObjectIdentifier(connection))
         Task { [self] in
             let result = await authenticator.check(token, at: wall)
-            eventLoop.execute { self.tokenChecked { pending.finish(result) } }
+            eventLoop.execute { self.tokenChecked(of: id) { pending.finish(result) } }
         }
     }
 
     /// Goes on with a request whose token has been checked, or has it wait until other clients have had their turn.
-    private func tokenChecked(_ goOn: @escaping () -> Void) {
+    private func tokenChecked(of connection: ObjectIdentifier, _ goOn: @escaping () -> Void) {
         let now = NIODeadline.now()
         if checkedTokens.mayGoOn(at: now) {
             goOn()
             checkedTokens.wentOn(from: now, to: .now())
-        } else if checkedTokens.wait(goOn) {
+        } else if checkedTokens.wait(goOn, of: connection) {
             scheduleCheckedTokens()
         }
     }
@@ -226,16 +226,15 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func goOnWithCheckedTokens() {
-        let requests = checkedTokens.takeAll()
-        let start = NIODeadline.now()
-        var (now, done) = (start, 0)
-        while done < requests.count, now - start < CheckedTokens.share {
-            requests[done]()
-            done += 1
-            now = .now()
+        checkedTokens.beginTurn()
+        var start = NIODeadline.now()
+        while let goOn = checkedTokens.next() {
+            goOn()
+            let end = NIODeadline.now()
+            checkedTokens.wentOn(from: start, to: end)
+            start = end
         }
-        checkedTokens.wentOn(from: start, to: now)
-        if checkedTokens.putBack(requests[done...]) { scheduleCheckedTokens() }
+        if !checkedTokens.isEmpty { scheduleCheckedTokens() }
     }
 
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
