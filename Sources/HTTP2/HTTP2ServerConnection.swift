@@ -229,7 +229,15 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     /// Has the loop call ``work()`` after the other connections have had their turn.
-    private func waitForTurn() { if requests.list() { server.continueLater(self) } }
+    private func waitForTurn() {
+        guard requests.list() else { return }
+        guard requests.pausedUntil > lastReceivedAt else { return server.continueLater(self) }
+        eventLoop.assumeIsolated().scheduleTask(deadline: requests.pausedUntil) { [weak self] in
+            if let self { server.continueLater(self) }
+        }
+    }
+
+    override var requestsPausedUntil: NIODeadline { requests.pausedUntil }
 
     override func work() {
         requests.beginListed(at: .now())
@@ -417,6 +425,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
     ) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
+        requests.count(answerBytes: body.count)
         if session.streams[slot].method != .head { session.streams[slot].append(answer: body) }
         answer(slot, HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
     }

@@ -159,6 +159,9 @@ open class HTTPServerConnection: UnorderedListElement {
     /// Sends the waiting bytes. Called once a turn.
     func flush() { preconditionFailure("to be overridden") }
 
+    /// The time before which the connection should begin no further request, because of a large answer.
+    open var requestsPausedUntil: NIODeadline { .distantPast }
+
     /// Continues with the requests of the connection that wait for their turn: see ``HTTPLoop/continueLater(_:)``.
     func work() { preconditionFailure("to be overridden") }
 

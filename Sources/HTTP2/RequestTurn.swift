@@ -12,6 +12,9 @@ struct RequestTurn {
     private static let requestsPerLook: UInt8 = 8
     /// With so many bytes of answers waiting, each request is followed by a look at the clock.
     private static let largeBytes = 64 << 10
+    /// The size from which an answer delays the next request of its connection: more than a thousand statuses.
+    static let pacedBytes = 512 << 10
+    private static let largeBytesPerSecond: Int64 = 4 << 20
 
     private var held: [StreamID] = []
     /// The requests at the beginning of ``held`` that have begun in this turn.
@@ -20,6 +23,8 @@ struct RequestTurn {
     private var isListed = false
     private var end = NIODeadline.distantPast
     private var begun: UInt8 = 0
+    /// The time before which no further request begins, because of a large answer.
+    private(set) var pausedUntil = NIODeadline.distantPast
 
     /// Whether no request waits.
     var isEmpty: Bool { held.isEmpty }
@@ -40,10 +45,28 @@ struct RequestTurn {
         end = now + Self.listedTime
     }
 
+    /// Counts an answer. The next request begins after as long as a large one takes at ``largeBytesPerSecond``.
+    ///
+    /// An answer of a megabyte takes two milliseconds of the loop. Fifty connections that ask for such answers, and do not read them, would
+    /// take all of its time.
+    mutating func count(answerBytes: Int) {
+        guard answerBytes >= Self.pacedBytes else { return }
+        pausedUntil = max(pausedUntil, .now()) + .nanoseconds(Int64(answerBytes) * 1_000_000_000 / Self.largeBytesPerSecond)
+    }
+
+    /// Whether no request may begin yet.
+    private mutating func isPaused() -> Bool {
+        guard pausedUntil != .distantPast else { return false }
+        if pausedUntil > .now() { return true }
+        pausedUntil = .distantPast
+        return false
+    }
+
     /// Returns whether the turn has time for a request, which then begins.
     ///
     /// - Parameter waitingBytes: bytes of answers that the connection has not sent.
     mutating func takeOne(waitingBytes: Int) -> Bool {
+        if isPaused() { return false }
         defer { begun = begun &+ 1 }
         guard begun > 0, begun % Self.requestsPerLook == 0 || waitingBytes > Self.largeBytes else { return true }
         return .now() < end
@@ -57,7 +80,7 @@ struct RequestTurn {
     /// The clock is looked at before each but the first of a turn. The answer to a waiting request can be the reason that another
     /// connection's unread answer ends, which makes room for that connection's next request, and so on.
     mutating func next() -> StreamID? {
-        guard heldBegun < held.count, begun == 0 || .now() < end else { return nil }
+        guard heldBegun < held.count, !isPaused(), begun == 0 || .now() < end else { return nil }
         begun = max(begun &+ 1, 1)
         heldBegun += 1
         return held[heldBegun - 1]

@@ -25,18 +25,25 @@ import Testing
     func order() {
         var tokens = CheckedTokens()
         var done: [Int] = []
-        #expect(tokens.wait({ done.append(1) }, of: ObjectIdentifier(one)))
-        for number in 2...4 { #expect(!tokens.wait({ done.append(number) }, of: ObjectIdentifier(one))) }
-        #expect(!tokens.wait({ done.append(10) }, of: ObjectIdentifier(other)))
+        var paused = NIODeadline.distantPast
+        let wait = { (number: Int, connection: Connection) in
+            tokens.wait({ done.append(number) }, of: ObjectIdentifier(connection), pausedUntil: { paused })
+        }
+        #expect(wait(1, one))
+        for number in 2...4 { #expect(!wait(number, one)) }
+        #expect(!wait(10, other))
         #expect(!tokens.mayGoOn(at: start + .hours(1)))
         tokens.beginTurn()
-        for _ in 0..<2 { tokens.next()?() }
+        for _ in 0..<2 { tokens.next(at: start)?() }
         #expect(done == [1, 10])
         // The turn is over, and the rest waits for another one.
         tokens.wentOn(from: start, to: start + .milliseconds(1))
-        #expect(tokens.next() == nil && !tokens.isEmpty)
+        #expect(tokens.next(at: start) == nil && !tokens.isEmpty)
         tokens.beginTurn()
-        while let next = tokens.next() { next() }
+        // A large answer has paused the connection.
+        paused = start + .seconds(1)
+        #expect(tokens.next(at: start) == nil && !tokens.isEmpty)
+        while let next = tokens.next(at: paused) { next() }
         #expect(done == [1, 10, 2, 3, 4] && tokens.isEmpty)
         #expect(tokens.mayGoOn(at: start + .hours(1)))
     }

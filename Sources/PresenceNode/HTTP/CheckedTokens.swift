@@ -10,9 +10,17 @@ struct CheckedTokens {
     static let share = TimeAmount.milliseconds(1)
     /// The delay of the requests that wait.
     static let pause = TimeAmount.microseconds(200)
+    /// The delay while all connections with such requests are paused.
+    static let pauseOfAll = TimeAmount.milliseconds(5)
+
+    /// The requests of a connection that wait.
+    private struct Waiting {
+        let pausedUntil: () -> NIODeadline
+        var requests = CircularBuffer<() -> Void>()
+    }
 
     /// The requests that wait, by connection.
-    private var waiting: [ObjectIdentifier: CircularBuffer<() -> Void>] = [:]
+    private var waiting: [ObjectIdentifier: Waiting] = [:]
     /// The connections with requests that wait, in the order of their turns.
     private var turns = CircularBuffer<ObjectIdentifier>()
     private var usedNanoseconds: Int64 = 0
@@ -34,20 +42,32 @@ struct CheckedTokens {
     }
 
     /// Keeps a request of a connection. Returns whether it is the only one that waits, for which a turn must be scheduled after ``pause``.
-    mutating func wait(_ request: @escaping () -> Void, of connection: ObjectIdentifier) -> Bool {
+    ///
+    /// - Parameter pausedUntil: the time before which the connection begins no request.
+    mutating func wait(
+        _ request: @escaping () -> Void, of connection: ObjectIdentifier, pausedUntil: @escaping () -> NIODeadline
+    ) -> Bool {
         if waiting[connection] == nil { turns.append(connection) }
-        waiting[connection, default: CircularBuffer()].append(request)
-        return turns.count == 1 && waiting[connection]?.count == 1
+        waiting[connection, default: Waiting(pausedUntil: pausedUntil)].requests.append(request)
+        return turns.count == 1 && waiting[connection]?.requests.count == 1
     }
 
     /// Begins a turn of the requests that wait.
     mutating func beginTurn() { usedNanoseconds = 0 }
 
-    /// The next request, if the turn has time; nil also if none waits.
-    mutating func next() -> (() -> Void)? {
-        guard usedNanoseconds < Self.share.nanoseconds, let connection = turns.popFirst() else { return nil }
-        let request = waiting[connection]?.popFirst()
-        if waiting[connection]?.isEmpty ?? true { waiting[connection] = nil } else { turns.append(connection) }
-        return request
+    /// The next request, if the turn has time; nil also if none waits, or all connections with such requests are paused.
+    mutating func next(at now: NIODeadline) -> (() -> Void)? {
+        guard usedNanoseconds < Self.share.nanoseconds else { return nil }
+        for _ in 0..<turns.count {
+            guard let connection = turns.popFirst(), let paused = waiting[connection]?.pausedUntil() else { return nil }
+            if paused > now {
+                turns.append(connection)
+                continue
+            }
+            let request = waiting[connection]?.requests.popFirst()
+            if waiting[connection]?.requests.isEmpty ?? true { waiting[connection] = nil } else { turns.append(connection) }
+            return request
+        }
+        return nil
     }
 }

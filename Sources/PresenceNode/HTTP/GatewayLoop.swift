@@ -195,7 +195,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
         }
-        let pending = PendingAuthentication { [self] result in
+        let pending = PendingAuthentication(connection: connection) { [self] result in
             do throws(Problem) {
                 body(try callers.checked(header, result, gateway.voidTokens), stream)
             } catch {
@@ -203,42 +203,45 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 respond(error, to: stream, on: connection, operation: operation)
             }
         }
-        let (wall, id) = (Clock.now().wall, ObjectIdentifier(connection))
+        let wall = Clock.now().wall
         Task { [self] in
             let result = await authenticator.check(token, at: wall)
-            eventLoop.execute { self.tokenChecked(of: id) { pending.finish(result) } }
+            eventLoop.execute { self.tokenChecked(pending) { pending.finish(result) } }
         }
     }
 
     /// Goes on with a request whose token has been checked, or has it wait until other clients have had their turn.
-    private func tokenChecked(of connection: ObjectIdentifier, _ goOn: @escaping () -> Void) {
+    private func tokenChecked(_ pending: PendingAuthentication, _ goOn: @escaping () -> Void) {
         let now = NIODeadline.now()
         if checkedTokens.mayGoOn(at: now) {
             goOn()
             checkedTokens.wentOn(from: now, to: .now())
-        } else if checkedTokens.wait(goOn, of: connection) {
+        } else if checkedTokens.wait(
+            goOn, of: ObjectIdentifier(pending.connection), pausedUntil: { pending.connection.requestsPausedUntil })
+        {
             scheduleCheckedTokens()
         }
     }
 
-    private func scheduleCheckedTokens() {
-        eventLoop.assumeIsolated().scheduleTask(in: CheckedTokens.pause) { [weak self] in self?.goOnWithCheckedTokens() }
+    private func scheduleCheckedTokens(in pause: TimeAmount = CheckedTokens.pause) {
+        eventLoop.assumeIsolated().scheduleTask(in: pause) { [weak self] in self?.goOnWithCheckedTokens() }
     }
 
     private func goOnWithCheckedTokens() {
         checkedTokens.beginTurn()
-        var start = NIODeadline.now()
-        while let goOn = checkedTokens.next() {
+        var (start, arePaused) = (NIODeadline.now(), true)
+        while let goOn = checkedTokens.next(at: start) {
             goOn()
             let end = NIODeadline.now()
             checkedTokens.wentOn(from: start, to: end)
-            start = end
+            (start, arePaused) = (end, false)
         }
-        if !checkedTokens.isEmpty { scheduleCheckedTokens() }
+        if !checkedTokens.isEmpty { scheduleCheckedTokens(in: arePaused ? CheckedTokens.pauseOfAll : CheckedTokens.pause) }
     }
 
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
     private struct PendingAuthentication: @unchecked Sendable {
+        let connection: HTTPServerConnection
         let finish: (Result<Caller, AuthenticationError>) -> Void
     }
 
