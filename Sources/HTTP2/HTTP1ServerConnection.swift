@@ -163,7 +163,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     // MARK: Requests
 
     /// Processes received bytes, as far as answers and fairness allow.
-    override func work() {
+    public override func work() {
         guard turn.begin() else { return }
         var begun = 0
         do throws(HTTP1Refusal) {

@@ -239,7 +239,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override var requestsPausedUntil: NIODeadline { requests.pausedUntil }
 
-    override func work() {
+    public override func work() {
         requests.beginListed(at: .now())
         beginHeld()
         // The loop flushes at the end of this turn, and the turn may have ended before any answer.

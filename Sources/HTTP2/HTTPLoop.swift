@@ -1,5 +1,11 @@
 import NIOCore
 
+/// Work of an event loop that yields to the reads of other clients, and continues in a later turn: see ``HTTPLoop/continueLater(_:)``.
+public protocol ContinuedWork: AnyObject {
+    /// Does some of the work, for about a quarter of a millisecond. For the rest, call ``HTTPLoop/continueLater(_:)`` again.
+    func work()
+}
+
 /// The state that the connections of one event loop share. Used on that loop only.
 public final class HTTPLoop {
     public let eventLoop: any EventLoop
@@ -32,8 +38,8 @@ public final class HTTPLoop {
     var lingeringTime = TimeAmount.milliseconds(250)
     /// The time for which a connection that ends without a fault waits for its peer to close, so that no sent byte is lost.
     var farewellTime = TimeAmount.seconds(1)
-    /// Connections with requests for the next turn, which is scheduled while there are any. They stay here until it has flushed them.
-    private var continuing: [HTTPServerConnection] = []
+    /// Work for the next turn, which is scheduled while there is any. It stays here until the turn has flushed its answers.
+    private var continuing: [any ContinuedWork] = []
     /// The time until which the decoded header lists use up their share of the loop's time.
     private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
@@ -142,9 +148,11 @@ public final class HTTPLoop {
     /// Begins a reserved turn. The header lists decoded in it count instead of the reserved time.
     func beginDecodingTurn() { decodingShareUsedUntil = decodingShareUsedUntil - Self.decodingTurn }
 
-    /// Continues the connection's requests after the others have had their turn.
-    func continueLater(_ connection: HTTPServerConnection) {
-        continuing.append(connection)
+    /// Continues work after the connections have had their turn.
+    ///
+    /// All work that continues shares one chain of turns. Two chains would find each other's next turn due, and the loop would never read.
+    public func continueLater(_ work: any ContinuedWork) {
+        continuing.append(work)
         guard continuing.count == 1 else { return }
         // The delay begins behind the reads of this turn. They may take longer than it, and the others' reads would have to wait.
         eventLoop.assumeIsolated().execute { self.scheduleContinuation() }
@@ -153,12 +161,12 @@ public final class HTTPLoop {
     /// The most connections that continue in one turn. Each may read again, which takes as long as the processing.
     private static let continuedAtOnceMax = 16
 
-    /// Continues the connections that wait longest for half a millisecond, and schedules the others.
+    /// Continues the work that waits longest for half a millisecond, and schedules the rest.
     ///
     /// An event loop runs its tasks until none is due, and only then reads. A short delay therefore puts the next task behind the reads.
     private func scheduleContinuation() {
         eventLoop.assumeIsolated().scheduleTask(in: .microseconds(200)) {
-            // Connections that must wait again are appended meanwhile.
+            // Work that must wait again is appended meanwhile.
             let countMax = min(self.continuing.count, Self.continuedAtOnceMax)
             let end = NIODeadline.now() + .microseconds(500)
             var count = 0

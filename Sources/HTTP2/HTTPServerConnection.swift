@@ -7,7 +7,7 @@ import NIOCore
 /// A client's connection. Used on its event loop only.
 ///
 /// The application uses HTTP/2 and HTTP/1.1 connections in the same way.
-open class HTTPServerConnection: UnorderedListElement {
+open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
     /// The times for which a peer may send nothing.
     public struct SilenceLimits: Sendable {
         /// The silence after which the peer gets PING.
@@ -163,7 +163,7 @@ open class HTTPServerConnection: UnorderedListElement {
     open var requestsPausedUntil: NIODeadline { .distantPast }
 
     /// Continues with the requests of the connection that wait for their turn: see ``HTTPLoop/continueLater(_:)``.
-    func work() { preconditionFailure("to be overridden") }
+    public func work() { preconditionFailure("to be overridden") }
 
     /// Ends the connection or its streams whose time is over. Called once a second.
     func sweep(at now: NIODeadline) { preconditionFailure("to be overridden") }

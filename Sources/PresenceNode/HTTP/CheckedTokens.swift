@@ -3,13 +3,13 @@ import NIOCore
 /// Requests of one event loop whose tokens have been checked on other threads, and the time that they may take in a turn of the loop.
 ///
 /// A thousand requests with new tokens come back within some milliseconds, one task each. An event loop runs its tasks until none is due,
-/// and reads only then. So requests beyond the share wait for a short delay, which puts them behind the reads of the other clients.
+/// and reads only then. So requests beyond the share wait for a turn behind the reads of the other clients.
 /// The connections take turns. At most as many requests wait as ``Admission`` lets be in progress.
 struct CheckedTokens {
-    /// The time after which the other clients have their turn.
+    /// The time after which the other clients have their turn, without a break.
     static let share = TimeAmount.milliseconds(1)
-    /// The delay of the requests that wait.
-    static let pause = TimeAmount.microseconds(200)
+    /// The same for requests that have waited.
+    static let turn = TimeAmount.microseconds(250)
     /// The delay while all connections with such requests are paused.
     static let pauseOfAll = TimeAmount.milliseconds(5)
 
@@ -41,7 +41,7 @@ struct CheckedTokens {
         lastEnd = end
     }
 
-    /// Keeps a request of a connection. Returns whether it is the only one that waits, for which a turn must be scheduled after ``pause``.
+    /// Keeps a request of a connection. Returns whether it is the only one that waits, for which a turn must be scheduled.
     ///
     /// - Parameter pausedUntil: the time before which the connection begins no request.
     mutating func wait(
@@ -53,7 +53,7 @@ struct CheckedTokens {
     }
 
     /// Begins a turn of the requests that wait.
-    mutating func beginTurn() { usedNanoseconds = 0 }
+    mutating func beginTurn() { usedNanoseconds = Self.share.nanoseconds - Self.turn.nanoseconds }
 
     /// The next request, if the turn has time; nil also if none waits, or all connections with such requests are paused.
     mutating func next(at now: NIODeadline) -> (() -> Void)? {

@@ -4,7 +4,7 @@ import PresenceCore
 import PresenceWire
 
 /// One event loop that serves clients: it turns requests into calls, and carries out the output of its ``PresenceCore/Gateway``.
-final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
+final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable {
     typealias Work = RequestAdmission.Work
 
     let index: Int
@@ -219,15 +219,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         } else if checkedTokens.wait(
             goOn, of: ObjectIdentifier(pending.connection), pausedUntil: { pending.connection.requestsPausedUntil })
         {
-            scheduleCheckedTokens()
+            http.continueLater(self)
         }
     }
 
-    private func scheduleCheckedTokens(in pause: TimeAmount = CheckedTokens.pause) {
-        eventLoop.assumeIsolated().scheduleTask(in: pause) { [weak self] in self?.goOnWithCheckedTokens() }
-    }
-
-    private func goOnWithCheckedTokens() {
+    /// Goes on with requests whose tokens have been checked.
+    func work() {
         checkedTokens.beginTurn()
         var (start, arePaused) = (NIODeadline.now(), true)
         while let goOn = checkedTokens.next(at: start) {
@@ -236,7 +233,11 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             checkedTokens.wentOn(from: start, to: end)
             (start, arePaused) = (end, false)
         }
-        if !checkedTokens.isEmpty { scheduleCheckedTokens(in: arePaused ? CheckedTokens.pauseOfAll : CheckedTokens.pause) }
+        guard !checkedTokens.isEmpty else { return }
+        guard arePaused else { return http.continueLater(self) }
+        eventLoop.assumeIsolated().scheduleTask(in: CheckedTokens.pauseOfAll) { [weak self] in
+            if let self { http.continueLater(self) }
+        }
     }
 
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
