@@ -196,6 +196,8 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(error, to: stream, on: connection, operation: operation)
         }
         let pending = PendingAuthentication(connection: connection) { [self] result in
+            // The client may have left, or the node may have ended the connection for its unread answers.
+            guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
             do throws(Problem) {
                 body(try callers.checked(header, result, gateway.voidTokens), stream)
             } catch {
