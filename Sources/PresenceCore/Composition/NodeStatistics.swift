@@ -152,6 +152,10 @@ public struct NodeStatistics: Equatable, Sendable {
     public let messagesPostponed: Int
     /// Calls refused by a rate limit (7008).
     public let callsRateLimited: UInt64
+    /// Calls of `setVisibility` that wait until a lost user would be OFFLINE.
+    public let hidesWaiting: Int
+    /// Such calls that have hidden their users at once, because too many waited.
+    public let hidesBeyondMax: UInt64
     public let shared: Shared
     public let peers: [PeerStatistics]
 }
@@ -212,6 +216,7 @@ extension Composition {
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
             viewDigestDifferences: edge.comparison.differences,
             messagesPostponed: reports.postponed.count, callsRateLimited: calls.rates.refusedCount,
+            hidesWaiting: calls.hides.count, hidesBeyondMax: calls.hides.beyondMaxCount,
             shared: NodeStatistics.Shared(kicks: facts.kicks.count, policies: owner.policies.apps.count),
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
                 let counters = cluster.links[peer].counters

@@ -220,6 +220,11 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
             node.callsRateLimited)
+        metrics.gauge(
+            "rollcall_hides_waiting", "Calls of setVisibility that wait until a lost user would be OFFLINE.", Double(node.hidesWaiting))
+        metrics.counter(
+            "rollcall_hides_at_once_total", "Calls of setVisibility that hid their users at once, because too many waited.",
+            node.hidesBeyondMax)
         metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.shared.kicks))
         metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.shared.policies))
         metrics.gauge(
