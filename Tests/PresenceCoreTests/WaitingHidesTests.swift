@@ -179,9 +179,10 @@ import Testing
         for name in ["ann", "cid"] { cluster.login(name, on: 0) }
         #expect(cluster.call(hiding(true), by: "ann", on: 0) == nil)
         #expect(cluster.call(hiding(true), by: "cid", on: 0) != nil)
-        #expect(cluster.processes[0].node.statistics.hidesWaiting == 1 && cluster.processes[0].node.statistics.hidesBeyondMax == 1)
+        let calls = cluster.processes[0].node.statistics.calls
+        #expect(calls.hidesWaiting == 1 && calls.hidesBeyondMax == 1)
         cluster.advance(.milliseconds(2_100))
-        #expect(cluster.processes[0].node.statistics.hidesWaiting == 0 && cluster.record(of: "ann").privacy?.visibility.isInvisible == true)
+        #expect(cluster.processes[0].node.statistics.calls.hidesWaiting == 0 && cluster.record(of: "ann").privacy?.visibility.isInvisible == true)
     }
 
     @Test("A user who logs out while the call waits is shown UNLOGINED at once, and nothing more")
