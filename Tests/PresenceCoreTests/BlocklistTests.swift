@@ -303,7 +303,7 @@ import Testing
 
 extension Owner {
     /// The live keys of a user's list here, as owner or replica.
-    func live(_ kind: Row.Kind, of user: UserID) -> [String] {
+    fileprivate func live(_ kind: Row.Kind, of user: UserID) -> [String] {
         index(ofKnown: user).map { users[$0].list(kind).entries.filter { !$0.isRemoved }.map(\.key) } ?? []
     }
 }

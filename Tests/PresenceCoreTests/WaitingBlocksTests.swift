@@ -24,7 +24,7 @@ import Testing
     }
 
     private func list(_ kind: Row.Kind, of name: String) -> [String] {
-        cluster.processes[cluster.ownerIndex(of: name)].node.machines.owner.live(kind, of: user(name))
+        cluster.processes[cluster.ownerIndex(of: name)].node.liveKeys(kind, of: user(name))
     }
 
     private func codes(of answer: CallAnswer?) -> [ChainCode]? { answer?.outcomes?.map(\.code) }
@@ -121,5 +121,12 @@ import Testing
         case .refused(let refusal): #expect(refusal.code == 50001 && refusal.mayTakeEffect)
         case let other: #expect(Bool(false), "the call is answered \(String(describing: other))")
         }
+    }
+}
+
+extension Node {
+    /// The live keys of a user's list here.
+    fileprivate func liveKeys(_ kind: Row.Kind, of user: UserID) -> [String] {
+        machines.owner.index(ofKnown: user).map { machines.owner.users[$0].list(kind).liveKeys } ?? []
     }
 }

@@ -221,7 +221,8 @@ struct MetricsSnapshot {
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
             node.calls.rateLimited)
         metrics.gauge(
-            "rollcall_hides_waiting", "Calls of setVisibility that wait until a lost user would be OFFLINE.", Double(node.calls.hidesWaiting))
+            "rollcall_hides_waiting", "Calls of setVisibility that wait until a lost user would be OFFLINE.",
+            Double(node.calls.hidesWaiting))
         metrics.counter(
             "rollcall_hides_at_once_total", "Calls of setVisibility that hid their users at once, because too many waited.",
             node.calls.hidesBeyondMax)
