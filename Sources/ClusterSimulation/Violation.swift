@@ -70,6 +70,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case friendsAreSeen
         /// A viewer from whom a user hides without a break is shown no change, whoever else is hidden from or shown the user.
         case hiddenViewsStayStill
+        /// A user who hides soon after a change was last seen one `offlineGrace` before the OFFLINE, as a lost user was.
+        case hiddenUsersLookLost
         /// One sequence of a list has one content, whichever node answers.
         case sequenceNamesOneContent
         /// A device that was away knows at rest what a device knows that stayed.

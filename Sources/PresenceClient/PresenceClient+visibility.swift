@@ -29,6 +29,8 @@ public struct Visibility: Codable, Equatable, Sendable {
 
 extension PresenceClient {
     /// Sets the own visibility; nil leaves a field unchanged. When it returns, no client sees any more what it may not see.
+    ///
+    /// Soon after a change that others saw, a call that hides takes up to the policy's `offlineGrace` (2 s), so that the user looks lost.
     @discardableResult public func setVisibility(
         _ mode: Visibility.Mode? = nil, userIDs: [String]? = nil, isInvisible: Bool? = nil
     ) async throws(PresenceError) -> Visibility {

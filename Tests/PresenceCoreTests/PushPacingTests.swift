@@ -77,15 +77,24 @@ import Testing
         #expect(text(of: "ann", at: resumed) == "50")
     }
 
-    @Test("A user who changes often and hides is gone at once, and the return waits") mutating func hiding() {
+    @Test("A user who changes often and logs out is gone at once, and the return waits") mutating func leaving() {
         let bob = changeOften()
-        cluster.call(.setVisibility(Visibility.Change(mode: .nobody)), by: "ann", on: 0)
-        #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE")
-        cluster.call(.setVisibility(Visibility.Change(mode: .everyone)), by: "ann", on: 0)
-        #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE")
+        cluster.call(.logout(nil), by: "ann", on: 0)
+        #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
+        cluster.login("ann", on: 1)
+        #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
         cluster.advance(.milliseconds(300))
         #expect(cluster.statuses(told: bob, of: "ann").last == "ONLINE")
-        #expect(text(of: "ann", at: bob) == "50")
+    }
+
+    @Test("A user who changes often and hides has the changes shown first, and is gone one grace later") mutating func hiding() {
+        let bob = changeOften()
+        cluster.waitsForHides = false
+        cluster.call(.setVisibility(Visibility.Change(mode: .nobody)), by: "ann", on: 0)
+        cluster.advance(.milliseconds(300))
+        #expect(text(of: "ann", at: bob) == "50" && cluster.statuses(told: bob, of: "ann").last == "ONLINE")
+        cluster.endHides()
+        #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE")
     }
 
     @Test("Only a change that shows less may not wait") func takingAway() {

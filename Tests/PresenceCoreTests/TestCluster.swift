@@ -174,7 +174,17 @@ struct TestCluster {
         processes[node].node.perform(
             call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: 0, token: nextToken, at: now)
         settle()
+        if waitsForHides { endHides() }
         return processes[node].answers[nextToken]
+    }
+
+    /// Lets the time pass in which calls wait before they hide their users (``HidingTime``).
+    mutating func endHides() {
+        var stepsLeft = 60
+        while stepsLeft > 0, processes.contains(where: { $0.isUp && $0.node.isHiding }) {
+            advance(.milliseconds(50))
+            stepsLeft -= 1
+        }
     }
 
     /// Lets the time pass after which a user may make another call in a long series: the limit is 20 calls in 5 s.
@@ -194,6 +204,9 @@ struct TestCluster {
     mutating func setStatus(_ user: String, _ text: String, on node: Int, seconds: Int64? = nil) -> CallAnswer? {
         call(.setSelfStatus(customStatus: text, seconds: seconds), by: user, on: node)
     }
+
+    /// Whether ``call(_:key:by:on:origin:originSession:)`` lets the time pass until a user has hidden. Most tests are about what follows.
+    var waitsForHides = true
 
     /// Lets time pass in steps. A step of more than 300 ms is a pause for all nodes. They are awake at the end, if they have a second.
     ///
@@ -355,6 +368,9 @@ extension JSONValue {
 func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
+    /// Whether a call waits before it hides its user.
+    var isHiding: Bool { !machines.calls.hides.isEmpty || !machines.chain.hiding.isEmpty }
+
     /// Has the time until the next tick not count as a pause after which this node doubts what it knows.
     mutating func skipTime() { machines.cluster.membership.ticks.doubtedFrom = .farFuture }
 

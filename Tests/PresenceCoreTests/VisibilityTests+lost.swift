@@ -50,19 +50,6 @@ extension VisibilityTests {
         #expect(seen[0...1] == right[0...1] && seen[3...7] == right[3...7])
     }
 
-    @Test("A user who hides right after a change was last seen with that change")
-    mutating func hidesRightAfterAChange() throws {
-        cluster.login("ann", on: 0)
-        cluster.login("bob", on: 1)
-        cluster.advance(.seconds(5))
-        cluster.setStatus("ann", "busy", on: 0)
-        let changedAt = cluster.record(of: "ann").lastUpdateTime
-        cluster.advance(.milliseconds(500))
-        hide("ann", .init(isInvisible: true))
-        let hidden = try #require(status(of: "ann", to: "bob", on: 1))
-        #expect(hidden.lastSeenTime == changedAt)
-    }
-
     @Test("The versions of a block and of its end have the counters of a loss and of a login", arguments: [false, true])
     mutating func counters(isBlock: Bool) {
         func hides(_ isHidden: Bool) -> Call {

@@ -26,11 +26,14 @@ enum HistoryException: CaseIterable {
         return switch self {
         case .split:
             Excuse(if: has([.partitions, .pauses]), "each side of a split has owners of its own, and a paused node acts late")
-                .weakens(.asOfIsTrue, .syncCompletedIsTrue, .listsAreExact, .chainIsAcknowledged, .blockedIsNoFriend, .friendsAreExact)
+                .weakens(
+                    .asOfIsTrue, .syncCompletedIsTrue, .listsAreExact, .chainIsAcknowledged, .blockedIsNoFriend, .friendsAreExact,
+                    .hiddenUsersLookLost)
         case .pauses: Excuse(if: has([.pauses]), "a paused node answers when it resumes").weakens(.everyCallIsAnswered)
         case .clockJumps:
             Excuse(if: has([.clocks]), "ends and kicks have the time of the owner, and an earlier call may win")
-                .weakens(.kicksHold, .eventsAreDelivered, .viewsNeverGoBack, .listsAreExact, .nothingAcknowledgedIsLost)
+                .weakens(
+                    .kicksHold, .eventsAreDelivered, .viewsNeverGoBack, .listsAreExact, .nothingAcknowledgedIsLost, .hiddenUsersLookLost)
         case .slowLinks: Excuse(if: has([.delays]), "a change travels for seconds if its link reconnects").weakens(.syncCompletedIsTrue)
         case .diskFaults: Excuse(if: has([.disks]), "a change waits for its disk").weakens(.friendsAreSeen, .profileNewsWait)
         case .kills: Excuse(if: has([.kills]), "an OFFLINE may die with its owner").weakens(.offlineEndsCustomStatus, .devicesAgree)

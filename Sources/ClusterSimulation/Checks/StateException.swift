@@ -46,7 +46,8 @@ enum StateException {
                 "another node may have been met since the list was changed"
             ).weakens(.nothingAcknowledgedIsLost)
         case .policyChanges:
-            Excuse(if: cluster.truth.policy.isBusy, "nodes may follow the policy before or after").weakens(.recordsEqualSessions)
+            Excuse(if: cluster.truth.policy.isBusy, "nodes may follow the policy before or after")
+                .weakens(.recordsEqualSessions, .hiddenUsersLookLost)
         case .policyShowsAgain:
             Excuse(if: cluster.truth.policy.mayShowAgain, "a change of the policy sends the same record in another form")
                 .weakens(.viewsNeverGoBack)

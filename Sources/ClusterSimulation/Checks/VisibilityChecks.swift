@@ -63,6 +63,7 @@ enum VisibilityChecks {
 
     /// Checks the disks after a change of the visibility, or its confirmation, was acknowledged.
     static func checkRule(of rule: Visibility, askedBy call: SimulatedCall, _ cluster: inout SimulatedCluster) {
+        HidingSoonChecks.check(call, cluster)
         let user = call.user
         let key = SimulatedDisk.Key(cluster.userID(user), .visibility)
         let askedAt = SimulatedCluster.epoch + call.at / 1_000_000

@@ -13,9 +13,11 @@ enum PassedRequest {
 /// Requests that reach the owner of a user: the owner's part of every operation.
 extension Calls {
     /// Performs or refuses a request, unless another machine performs it.
+    ///
+    /// - Parameter hasWaited: whether the request is one of ``hides``, and its wait is over.
     mutating func onRequest(
-        _ request: Request, from peer: PeerIndex, _ edge: borrowing Edge, _ owner: inout Owner, _ replication: borrowing Replication,
-        _ cluster: inout Cluster, at now: Now
+        _ request: Request, from peer: PeerIndex, hasWaited: Bool = false, _ edge: borrowing Edge, _ owner: inout Owner,
+        _ replication: borrowing Replication, _ cluster: inout Cluster, at now: Now
     ) -> PassedRequest {
         if let reply = replyWithoutUser(to: request, edge, &owner, cluster, at: now) {
             cluster.send(reply, to: peer)
@@ -29,6 +31,7 @@ extension Calls {
             cluster.send(reply, to: peer)
             return .done
         }
+        if !hasWaited, hides.hold(request, from: peer, owner, at: now) { return .done }
         let keyed = AnsweredCalls(request: request, peer: peer, now: now)
         guard let request = keyed.toPerform(&owner, &cluster) else { return .done }
         switch request.operation {

@@ -8,6 +8,8 @@ struct Calls {
     var rates = RateLimits()
     /// The stream tickets of this node's users.
     var tickets = StreamTickets()
+    /// The requests of this node's users that wait before they hide the user.
+    var hides = WaitingHides()
 
     /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { waiting = PendingCalls(after: number) }

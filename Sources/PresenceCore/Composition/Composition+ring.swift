@@ -76,6 +76,7 @@ extension Composition {
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         chain.drop(where: isMoved, owner, &cluster, at: now)
+        calls.hides.drop(where: isMoved)
         edge.dropMisrouted(where: isMoved)
         edge.reregister(where: isMoved, &owner, &cluster)
         calls.retry(at: now) { isMoved($0.request.user) }

@@ -81,8 +81,8 @@ struct Composition: ~Copyable {
     }
 
     /// Performs a request to the owner of a user, and ends the sessions of a user whom it kicks.
-    mutating func onRequest(_ request: Request, from peer: PeerIndex, at now: Now) {
-        switch calls.onRequest(request, from: peer, edge, &owner, replication, &cluster, at: now) {
+    mutating func onRequest(_ request: Request, from peer: PeerIndex, hasWaited: Bool = false, at now: Now) {
+        switch calls.onRequest(request, from: peer, hasWaited: hasWaited, edge, &owner, replication, &cluster, at: now) {
         case .done: break
         case .setPolicy(let change, let request): facts.setPolicy(change, request, from: peer, &owner, &cluster, at: now)
         case .kick(let reason, let request): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
@@ -109,6 +109,16 @@ struct Composition: ~Copyable {
     /// Applies another user's decision to a user whom this node owns.
     mutating func onChainApply(_ apply: ChainApply, at now: Now) {
         chain.onApply(apply, &owner, replication, &cluster, at: now)
+    }
+
+    /// Ends what ends by itself about users, and hides those whose calls have waited until viewers may be shown an OFFLINE.
+    mutating func reviewUsers(at now: Now) {
+        // Before the graces end: viewers from whom a lost user hides are shown one OFFLINE.
+        for (request, peer) in calls.hides.takeDue(owner, at: now) {
+            onRequest(request, from: peer, hasWaited: true, at: now)
+        }
+        owner.tick(in: &cluster.outbox[at: now])
+        chain.goOnAfterHiding(&owner, &cluster, at: now)
     }
 
     /// Sends the answers of a write, and goes on with what waited for it.
@@ -188,7 +198,7 @@ struct Composition: ~Copyable {
         followMembership(at: now)
         // If all nodes had a fault, the ring stays the same.
         if wasDraining, !cluster.isDraining { deleteMoved() }
-        owner.tick(in: &cluster.outbox[at: now])
+        reviewUsers(at: now)
         owner.expireTombstones(in: &cluster.outbox[at: now])
         removal.ask(&owner, &cluster, at: now)
         cluster.outbox.writeInBulk { owner.writeRenewed(into: &$0) }

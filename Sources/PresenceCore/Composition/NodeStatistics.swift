@@ -81,6 +81,16 @@ public struct NodeStatistics: Equatable, Sendable {
         public let lists: Lists
     }
 
+    /// The calls that owners have refused by a limit, or keep until later.
+    public struct Calls: Equatable, Sendable {
+        /// Calls refused by a rate limit (7008).
+        public let rateLimited: UInt64
+        /// Calls of `setVisibility` that wait until a lost user would be OFFLINE.
+        public let hidesWaiting: Int
+        /// Such calls that have hidden their users at once, because too many waited.
+        public let hidesBeyondMax: UInt64
+    }
+
     /// The facts that every node keeps.
     public struct Shared: Equatable, Sendable {
         /// Users with a kick that still counts.
@@ -150,8 +160,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let viewDigestDifferences: UInt64
     /// Messages about users for whom this node is not active yet.
     public let messagesPostponed: Int
-    /// Calls refused by a rate limit (7008).
-    public let callsRateLimited: UInt64
+    public let calls: Calls
     public let shared: Shared
     public let peers: [PeerStatistics]
 }
@@ -184,6 +193,12 @@ extension RelayTree {
     }
 }
 
+extension Calls {
+    fileprivate var statistics: NodeStatistics.Calls {
+        NodeStatistics.Calls(rateLimited: rates.refusedCount, hidesWaiting: hides.count, hidesBeyondMax: hides.beyondMaxCount)
+    }
+}
+
 extension FanOut {
     fileprivate var statistics: NodeStatistics.Views {
         NodeStatistics.Views(count: count, waiting: pacing.waitingCount, replaced: pacing.replacedCount)
@@ -211,7 +226,7 @@ extension Composition {
             replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
             viewDigestDifferences: edge.comparison.differences,
-            messagesPostponed: reports.postponed.count, callsRateLimited: calls.rates.refusedCount,
+            messagesPostponed: reports.postponed.count, calls: calls.statistics,
             shared: NodeStatistics.Shared(kicks: facts.kicks.count, policies: owner.policies.apps.count),
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
                 let counters = cluster.links[peer].counters

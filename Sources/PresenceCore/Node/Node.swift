@@ -259,16 +259,18 @@ public struct Node: ~Copyable {
         changePrepared(at: now)
     }
 
-    /// The next time at which a status ends by itself, or a record that waits is pushed; far in the future for none.
-    public var nextReview: Instant { min(machines.owner.nextDeadline, machines.edge.fanOut.pacing.nextPushAt) }
+    /// The next time at which a status ends by itself, a user hides, or a record that waits is pushed; far in the future for none.
+    public var nextReview: Instant {
+        min(machines.owner.nextDeadline, machines.calls.hides.nextEnd, machines.edge.fanOut.pacing.nextPushAt)
+    }
 
-    /// Ends what ends by itself about users, and pushes the records whose wait is over.
+    /// Ends what ends by itself about users, hides users, and pushes the records whose wait is over.
     ///
     /// ``tick(at:)`` does so too, but some milliseconds late. Users whose graces end in one tick get versions that differ by a counter. A
     /// viewer could tell them by that from users who hide.
     public mutating func review(at now: Now) {
         wake(at: now)
-        machines.owner.tick(in: &machines.cluster.outbox[at: now])
+        machines.reviewUsers(at: now)
         machines.edge.pushDue(machines.owner.policies, &machines.cluster, at: now)
         run(at: now)
     }

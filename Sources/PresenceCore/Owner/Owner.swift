@@ -263,6 +263,7 @@ package struct Owner: ~Copyable {
         expireSubscriptions(user, in: &turn)
         ProfileFollows(user: user).expire(by: &self, in: &turn)
         if ended.isRepairDue { repairList(of: user, in: &turn) }
+        ChainVisibility(user: user).showDueBlocks(by: &self, in: &turn)
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= turn.now.wall
         refresh(
             user,

@@ -17,4 +17,6 @@ enum ChainStep {
     case ended(ChainPair, version: Version, ChainCode)
     /// A decision that no other user's owner hears of is durable, or the rows that make it needless.
     case decided(call: UInt64, position: Int, ChainCode)
+    /// No live node shows the user to the viewers whom the call has blocked.
+    case hidden(call: UInt64)
 }

@@ -219,7 +219,13 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
-            node.callsRateLimited)
+            node.calls.rateLimited)
+        metrics.gauge(
+            "rollcall_hides_waiting", "Calls of setVisibility that wait until a lost user would be OFFLINE.",
+            Double(node.calls.hidesWaiting))
+        metrics.counter(
+            "rollcall_hides_at_once_total", "Calls of setVisibility that hid their users at once, because too many waited.",
+            node.calls.hidesBeyondMax)
         metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.shared.kicks))
         metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.shared.policies))
         metrics.gauge(

@@ -111,6 +111,9 @@ public struct Privacy: Hashable, Sendable {
         }
     }
 
+    /// The time from which the last of the viewers who may see the user again may do so; 0 for none.
+    fileprivate var lastReturn: Milliseconds { views.map(\.admittedAt).max() ?? 0 }
+
     private var views: [View] { (named.map(\.view) + [others]).compactMap(\.self) }
 
     /// The hidden views, each as a whole record. For tests and simulations.
@@ -439,6 +442,9 @@ extension Record {
         }
         return hiddenView
     }
+
+    /// The time of the newest change that a viewer has seen: of the record, or of the return of a user who had hidden.
+    public var lastSeenChange: Milliseconds { max(lastUpdateTime, lastSeenTime, privacy?.lastReturn ?? 0) }
 
     /// The record for a viewer who may see the user again.
     ///

@@ -78,6 +78,13 @@ public struct Visibility: Hashable, Sendable {
             self.listed = listed
             self.blocked = blocked
         }
+
+        /// This change and a later one as one change.
+        public func followed(by later: Change) -> Change {
+            Change(
+                mode: later.mode ?? mode, isInvisible: later.isInvisible ?? isInvisible, listed: later.listed ?? listed,
+                blocked: later.blocked ?? blocked)
+        }
     }
 
     public func changed(by change: Change) -> Visibility {

@@ -51,7 +51,10 @@ struct Chain {
     private var queued: [ChainPair: [Item]] = [:]
     /// Blocks to decide once more: see ``OwnedUser/mayOutliveBlock(of:)``.
     private var blocks: Set<ChainPair> = []
-    private var calls: [UInt64: WaitingChainCall] = [:]
+    /// The calls that have not been answered, by number.
+    var calls: [UInt64: WaitingChainCall] = [:]
+    /// The calls that wait until their users have hidden: see ``WaitingChainCall/Hiding``.
+    var hiding: Set<UInt64> = []
     private var lastCall: UInt64 = 0
     /// The age of the oldest open decision at the last tick; zero for none.
     private(set) var oldest = Duration.zero
@@ -99,6 +102,7 @@ struct Chain {
         }
         if calls[id]?.isUnderWay ?? false { kept.keep(nil, of: &owner, into: &cluster.outbox) }
         showLists(of: request.user, after: decisions.map(\.decision), &owner, in: &cluster.outbox[at: now])
+        awaitHiding(of: id, owner)
         owner.removeBlank(request.user)
     }
 
@@ -163,12 +167,13 @@ struct Chain {
         _ code: ChainCode, for waiter: Waiter, _ owner: inout Owner, in turn: inout Turn
     ) {
         calls[waiter.call]?.decide(waiter.position, as: code)
-        guard let call = calls[waiter.call], let answer = call.answerToKeep else { return }
+        guard let call = calls[waiter.call], let answer = call.answerToKeep, !call.awaitsHiding(by: owner) else { return }
         AnsweredCalls(request: call.request, peer: 0, now: turn.now).keep(answer, of: &owner, into: &turn.outbox)
     }
 
     private mutating func note(_ code: ChainCode, for waiter: Waiter, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
-        calls[waiter.call]?.end(waiter.position, as: code)
+        awaitHiding(of: waiter.call, owner)
+        calls[waiter.call]?.endOnceHidden(waiter.position, as: code)
         guard let call = calls[waiter.call], call.isOver else { return }
         calls[waiter.call] = nil
         let answer = call.answer(by: owner, cluster, at: now)
@@ -295,6 +300,7 @@ struct Chain {
                 ended(pair, version, isDurable ? code : .unavailable, &owner, &cluster, at: now)
             case .decided(let call, let position, let code):
                 note(isDurable ? code : .unavailable, for: Waiter(call: call, position: position), owner, &cluster, at: now)
+            case .hidden(let call): carryOut(endHiding(of: call, isDurable), isDurable: isDurable, &owner, &cluster, at: now)
             }
         }
     }

@@ -36,11 +36,46 @@ struct ChainVisibility {
             let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
             new.blocked = hides ? names(.blocked, by: owner) : []
         }
+        showUntilDue(&new, by: &owner, at: turn.now)
         guard new != privacy.visibility else { return }
         let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.clock.next(at: turn.now.wall)
         if privacy.visibility.isClosed(by: new) { turn.outbox.needsBarrier = true }
         let visibility = StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
         owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
+    }
+
+    /// Shows a user who has blocked viewers soon after a change to these viewers until a lost user would be OFFLINE: see ``HidingTime``.
+    ///
+    /// The rows of a block take effect at once, and have its time. So whoever owns the user then finds out when the user hides.
+    private func showUntilDue(_ new: inout Visibility, by owner: inout Owner, at now: Now) {
+        guard hasBlockToShow(by: owner) else { return }
+        let (id, known) = (owner.users.user(at: user), owner.users[user].record.privacy?.visibility ?? Visibility())
+        var (viewers, first) = ([UserID](), Milliseconds.max)
+        for entry in owner.users[user].list(.blocked).entries where !entry.isRemoved {
+            let viewer = UserID(entry.key, besides: id)
+            guard known.lets(viewer), let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
+            else { continue }
+            viewers.append(viewer)
+            first = min(first, end)
+        }
+        guard !viewers.isEmpty else { return }
+        new.blocked.removeAll { viewers.contains($0) }
+        if let friends = new.friends { new.friends = (friends + viewers.filter { !friends.contains($0) }).sorted() }
+        let due = now.instant(of: first)
+        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+        owner.schedule(user, at: now)
+    }
+
+    /// Whether a viewer on the blocklist still sees the user. Ends of blocks are shown at once, so the lists differ in length then.
+    func hasBlockToShow(by owner: borrowing Owner) -> Bool {
+        let blockedCount = owner.users[user].list(.blocked).liveCount
+        guard blockedCount > owner.users[user].record.privacy?.visibility.blocked.count ?? 0 else { return false }
+        return owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
+    }
+
+    /// Hides the user from blocked viewers for whom it is time, in one change with what the user's sessions have just become.
+    func showDueBlocks(by owner: inout Owner, in turn: inout Turn) {
+        if !owner.users[user].isReplica, hasBlockToShow(by: owner) { show(by: &owner, in: &turn) }
     }
 
     /// Shows the user's status to new friends and hides it from former ones, if the changes concern friends and the visibility does.

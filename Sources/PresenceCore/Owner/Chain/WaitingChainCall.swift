@@ -11,8 +11,24 @@ struct WaitingChainCall {
     private var codes: [ChainCode?]
     /// The results whose rows are on two disks or on their way there.
     private var decided: [ChainCode?]
+    /// What the call knows of the hiding of its user.
+    private(set) var hiding = Hiding.notAwaited
+    /// The results that are on two disks while viewers still see the user.
+    private var heldBack: [(position: Int, code: ChainCode)] = []
     /// The time at which the owner answers what it has.
     private(set) var deadline: Instant
+
+    /// The phases of a block whose user hides later: see ``HidingTime``.
+    enum Hiding {
+        /// The call blocks nobody, or viewers do not see the user.
+        case notAwaited
+        /// Viewers see the user.
+        case due
+        /// The user has hidden, and not every live node is known to have heard of it.
+        case storing
+        /// The visibility could not be stored. The caller tries again.
+        case failed
+    }
 
     init(_ request: Request, from peer: PeerIndex, users: [UserID], deadline: Instant) {
         (self.request, self.users, self.deadline) = (request, users, deadline)
@@ -31,6 +47,40 @@ struct WaitingChainCall {
     }
 
     mutating func end(_ position: Int, as code: ChainCode) { codes[position] = code }
+
+    /// Whether the call blocks viewers who still see the user.
+    func awaitsHiding(by owner: borrowing Owner) -> Bool {
+        guard case .chain(.setBlocked(let viewers, true)) = request.operation, let user = owner.index(ofKnown: request.user),
+            ChainVisibility(user: user).hasBlockToShow(by: owner)
+        else { return false }
+        let hidden = owner.users[user].record.privacy?.visibility.blocked ?? []
+        return viewers.contains { owner.users[user].list(.blocked).contains(String($0.id)) && !hidden.contains($0) }
+    }
+
+    /// Has the results wait until the user has hidden, if viewers still see the user. Returns whether they wait.
+    mutating func awaitHiding(by owner: borrowing Owner) -> Bool {
+        if hiding == .notAwaited, awaitsHiding(by: owner) { hiding = .due }
+        return hiding == .due
+    }
+
+    /// Ends a decision whose rows are on two disks, once the user has hidden.
+    mutating func endOnceHidden(_ position: Int, as code: ChainCode) {
+        switch hiding {
+        case .notAwaited: end(position, as: code)
+        case .due, .storing: heldBack.append((position, code))
+        case .failed: end(position, as: .unavailable)
+        }
+    }
+
+    /// Records that the user has hidden, and that the nodes are told so.
+    mutating func hide() { hiding = .storing }
+
+    /// Ends the wait. Returns the results that it has held back.
+    mutating func endHiding(isDurable: Bool) -> [(position: Int, code: ChainCode)] {
+        hiding = isDurable ? .notAwaited : .failed
+        defer { heldBack = [] }
+        return heldBack
+    }
 
     mutating func decide(_ position: Int, as code: ChainCode) { decided[position] = code }
 

@@ -31,7 +31,7 @@ struct RunningGraces {
 
 extension OwnedUser {
     /// The end of the last grace; nil while a session is open, and without any grace.
-    fileprivate var lastGraceDeadline: Instant? {
+    var lastGraceDeadline: Instant? {
         guard !sessions.contains(where: { $0.graceDeadline == nil }) else { return nil }
         return (sessions.map(\.graceDeadline) + [confirmationDeadline]).compactMap(\.self).max()
     }

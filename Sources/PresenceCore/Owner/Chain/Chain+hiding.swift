@@ -1,0 +1,36 @@
+import PresenceWire
+
+/// Blocks that hide their user later, so that the user looks lost: see ``HidingTime``.
+///
+/// A block takes effect for the lists at once. Its call is answered when no live node shows the user to the blocked viewers any more.
+extension Chain {
+    /// Has a call wait for the hiding of its user, if viewers whom it has blocked still see the user.
+    mutating func awaitHiding(of call: UInt64, _ owner: borrowing Owner) {
+        if calls[call]?.awaitHiding(by: owner) ?? false { hiding.insert(call) }
+    }
+
+    /// Goes on with the calls whose users have hidden meanwhile. Called after users were reviewed.
+    mutating func goOnAfterHiding(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for id in hiding.sorted() {
+            guard let call = calls[id], let user = owner.index(ofKnown: call.request.user) else {
+                hiding.remove(id)
+                continue
+            }
+            // The next owner of a user who has moved is asked again.
+            guard !owner.users[user].isReplica, !call.awaitsHiding(by: owner) else { continue }
+            hiding.remove(id)
+            calls[id]?.hide()
+            // The user may have hidden in an earlier write.
+            if !cluster.outbox.needsBarrier { ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox) }
+            if let answer = call.answerToKeep {
+                AnsweredCalls(request: call.request, peer: 0, now: now).keep(answer, of: &owner, into: &cluster.outbox)
+            }
+            cluster.outbox.stepWhenStored(.hidden(call: id))
+        }
+    }
+
+    /// Ends the wait of a call. Returns the steps of the decisions that have ended meanwhile.
+    mutating func endHiding(of call: UInt64, _ isDurable: Bool) -> [ChainStep] {
+        (calls[call]?.endHiding(isDurable: isDurable) ?? []).map { .decided(call: call, position: $0.position, $0.code) }
+    }
+}

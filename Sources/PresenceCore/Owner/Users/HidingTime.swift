@@ -1,0 +1,35 @@
+import PresenceWire
+
+/// The time at which viewers from whom a user hides are shown the user OFFLINE, so that the user looks lost
+/// (<doc:Architecture#A-status-change>).
+///
+/// Viewers see a lost user go OFFLINE one `offlineGrace` after the loss, and the loss follows what they saw last. The time is a function of
+/// the record, the sessions and the call. So it can be asked for again whenever one of them has changed, and by the next owner:
+///
+/// - The user is not ONLINE: now. Viewers keep what they see.
+/// - The call came one `offlineGrace` or more after what viewers saw last: now.
+/// - The user is present: one `offlineGrace` after the call, or after a later change that viewers see.
+/// - All sessions are in their grace: at its end at the latest. Viewers are shown one OFFLINE, that of the loss.
+struct HidingTime {
+    let user: Owner.Index
+    /// The time of the call that hides the user.
+    let askedAt: Milliseconds
+
+    /// The time until which viewers still see the user; nil if the user hides now.
+    func end(by owner: borrowing Owner, at now: Now) -> Milliseconds? {
+        let record = owner.users[user].record
+        guard record.statusType == .online, owner.users[user].status(with: record.pushDevices).status == .online else { return nil }
+        let grace = owner.policies.policy(of: record.user).offlineGrace.wholeMilliseconds
+        let longest = owner.settings.longestHide.wholeMilliseconds
+        let changedAt = record.lastSeenChange
+        guard grace <= longest, askedAt < changedAt + grace else { return nil }
+        var end = min(askedAt + longest, max(askedAt, changedAt) + grace)
+        if let lossEnd = owner.users[user].lastGraceDeadline { end = min(end, now.wall + (lossEnd - now.instant).wholeMilliseconds) }
+        return end > now.wall ? end : nil
+    }
+}
+
+extension CoreSettings {
+    /// The longest wait of a call that hides a user: half of ``callTimeout``.
+    var longestHide: Duration { callTimeout / 2 }
+}
