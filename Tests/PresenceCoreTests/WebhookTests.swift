@@ -158,7 +158,7 @@ import Testing
         for isOfNode in [false, true] {
             var cluster = Self.cluster()
             let limit = isOfNode ? \WebhookBacklog.nodeBytesMax : \WebhookBacklog.appBytesMax
-            cluster.processes[0].node.machines.owner.webhookBacklog[keyPath: limit] = 6_000
+            cluster.processes[0].node.machines.owner.configure { $1[keyPath: limit] = 6_000 }
             let users = (0..<40).map { cluster.user(ownedBy: 0, number: $0) }
             cluster.webhooks.mode = .fails
             for number in 0..<5 {
