@@ -56,10 +56,10 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
         activeMilliseconds = random.number(in: 4_000...20_000)
         stepsCount = random.number(in: 20...120)
         settings = CoreSettings()
-        settings.subscriptionsMax = random.isOnce(in: 2) ? random.number(in: 2...5) : 3_000
+        settings.policy.subscriptionsMax = random.isOnce(in: 2) ? Int64(random.number(in: 2...5)) : 3_000
         settings.digestInterval = .seconds(3)
         settings.watchLinger = .seconds(random.number(in: 1...20))
-        if random.isOnce(in: 4) { settings.offlineGrace = .zero }
+        if random.isOnce(in: 4) { settings.policy.offlineGrace = .zero }
         if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 16...40) }
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
         // The repair by digests would hide other errors. After a split it is needed.
@@ -95,7 +95,7 @@ public struct HistoryOptions: Sendable, CustomStringConvertible {
     public var description: String {
         let names = Fault.allCases.filter { faults.contains($0) }.map(\.rawValue).joined(separator: ",")
         return "seed \(seed): \(nodesCount) nodes of \(gatewaysCount) gateways, \(usersCount) users, \(stepsCount) steps in "
-            + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.subscriptionsMax), "
-            + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax), relays above \(settings.relayAbove)"
+            + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.policy.subscriptionsMax), "
+            + "grace \(settings.policy.offlineGrace), queue \(settings.linkMessagesMax), relays above \(settings.relayAbove)"
     }
 }

@@ -23,7 +23,7 @@ import Testing
     private mutating func answer(_ call: RepeatedCall, _ event: PublishedEvent) -> String? {
         var record = Record(blank: UserID(app: "default", id: "user-0"))
         record.events = PublishedEvents(newest: event)
-        return oracle.answered(.userStatus(record), to: call, allowType: .any, isRead: true)
+        return oracle.answered(.owner(.record(record)), to: call, allowType: .any, isRead: true)
     }
 
     @Test("A repetition that is denied its own success is wrong, though no earlier answer has arrived") mutating func denial() {

@@ -73,7 +73,7 @@ import Testing
         visibilities[2].blocked = [bob]
         let answers: [CallAnswer] =
             [
-                .userStatus(record), .userStatus(other), .done, .rateLimited(retryAfter: 1), .rateLimited(retryAfter: 2),
+                .owner(.record(record)), .owner(.record(other)), .done, .rateLimited(retryAfter: 1), .rateLimited(retryAfter: 2),
                 .userStatusList([record], users: [alice], asOf: 1), .userStatusList([other], users: [alice], asOf: 1),
                 .userStatusList([record], users: [alice], asOf: 2), .userStatusList([nil], users: [alice], asOf: 1),
                 .userStatusList([record], users: [bob], asOf: 1), .subscribed(evicted: [], records: nil, users: []),

@@ -175,7 +175,7 @@ import Testing
     }
 
     @Test("Closing makes the user OFFLINE, and a logout UNLOGINED") func closing() async throws {
-        let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
+        let fixture = try await Fixture.start { $0.core.policy.offlineGrace = .zero }
         let bob = try await fixture.client("bob")
         try await bob.login()
         try await bob.subscribeUserStatus(["ann"])

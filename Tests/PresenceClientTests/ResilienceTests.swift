@@ -136,7 +136,7 @@ import Testing
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
-            configuration.core.offlineGrace = .zero
+            configuration.core.policy.offlineGrace = .zero
             configuration.drainTimeout = .seconds(5)
             configuration.tlsCertificate = certificate?.path
             configuration.tlsKey = certificate?.keyPath

@@ -579,9 +579,9 @@ extension Node {
     /// The user has this setting for friend requests from now on, as this node knows.
     fileprivate mutating func set(_ allowType: String, of name: String) {
         var profile = Profile()
-        let version = machines.owner.clock.next(at: 1_790_000_000_000)  // At least as new as all before.
+        let version = machines.owner.nextVersion { $0.next(at: 1_790_000_000_000) }  // At least as new as all before.
         profile.set(Profile.Standard.allowType.rawValue, to: .text(allowType), at: version)
         let index = machines.owner.index(of: user(name))
-        machines.owner.users.modifyLists(index) { _ = $0.merge(Row(profile, of: user(name), key: "", version: version)) }
+        machines.owner.modifyLists(index) { _ = $0.merge(Row(profile, of: user(name), key: "", version: version)) }
     }
 }

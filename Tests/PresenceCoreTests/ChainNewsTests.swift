@@ -267,7 +267,7 @@ extension Node {
     /// Removes a friend without a call of a client.
     fileprivate mutating func remove(friend: String, of name: String, at now: Now) {
         let user = machines.owner.index(of: UserID(app: "default", id: name))
-        let version = machines.owner.clock.next(at: now.wall)
+        let version = machines.owner.nextVersion(at: now)
         machines.owner.write([.remove(.friend, friend)], of: user, decidedAt: version, in: &machines.cluster.outbox[at: now])
         run(at: now)
     }

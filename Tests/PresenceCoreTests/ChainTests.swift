@@ -366,7 +366,7 @@ extension Owner {
 extension Node {
     /// Goes on with a decision that an earlier owner has begun.
     fileprivate mutating func inherit(_ command: ChainCommand, of pair: ChainPair, begunBefore age: Milliseconds, at now: Now) {
-        let version = machines.owner.clock.next(at: now.wall)
+        let version = machines.owner.nextVersion(at: now)
         let row = OutboxCommand(command, version: version, begunAt: now.wall - age)
         let user = machines.owner.index(of: pair.user)
         machines.owner.write(

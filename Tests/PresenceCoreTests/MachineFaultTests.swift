@@ -268,7 +268,7 @@ import Testing
         let limit = VersionClock.usualDriftMax.wholeMilliseconds
         #expect(try clocks(after: [row(of: "ann", ahead: limit)]) == [])
         #expect(try clocks(after: [row(of: "ben", ahead: limit + 1), row(of: "cid", ahead: limit + 1)]) == [[1, 0, 1], [0, 1, 0]])
-        #expect(cluster.processes[1].node.statistics.clocksRefused == 2)
+        #expect(cluster.processes[1].node.statistics.owner.clocksRefused == 2)
     }
 
     /// Lets two nodes exchange batches for a virtual second. Each batch takes a millisecond. Node 1's clock is 300 s ahead. Returns the

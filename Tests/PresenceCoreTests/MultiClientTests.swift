@@ -90,12 +90,11 @@ import Testing
         cluster.advance(.milliseconds(100))
         let tablet = cluster.login(ann, on: 1)
         for process in cluster.processes.indices {
-            cluster.processes[process].node.machines.owner.policies = Policies(
-                standard: { () -> Policy in
-                    var policy = Policy()
-                    policy.multiClient = .single
-                    return policy
-                }(), configured: [:])
+            var policy = Policy()
+            policy.multiClient = .single
+            cluster.processes[process].node.machines.owner.configure { policies, _ in
+                policies = Policies(standard: policy, configured: [:])
+            }
         }
         cluster.kill(2)
         cluster.advance(.seconds(5))

@@ -445,13 +445,13 @@ import Testing
         cluster.advance(.seconds(15))
         #expect(users.filter { cluster.record(of: $0).statusType != .online } == [])
         #expect(cluster.processes[0].node.edge.isComplete && cluster.processes[0].node.cluster.isWarm)
-        #expect(cluster.processes[0].node.statistics.peers.map(\.overflows) == [0, 0])
-        #expect(cluster.processes[1].node.statistics.peers.map(\.overflows) == [0, 0])
+        #expect(cluster.processes[0].node.statistics.peers.map(\.link.overflows) == [0, 0])
+        #expect(cluster.processes[1].node.statistics.peers.map(\.link.overflows) == [0, 0])
     }
 
     @Test("A target that the same call evicts is not followed") mutating func evictedTarget() {
         var settings = CoreSettings()
-        settings.subscriptionsMax = 2
+        settings.policy.subscriptionsMax = 2
         cluster = TestCluster(nodes: 3, settings: settings)
         let watcher = cluster.login("bob", on: 0)
         guard case .subscribed(let evicted, _, _, _, _, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 0) else {

@@ -81,8 +81,8 @@ import Testing
 
     @Test("The times of the node apply to apps that set only other settings") mutating func nodeTimes() throws {
         var settings = CoreSettings()
-        settings.heartbeatTimeout = .seconds(60)
-        settings.offlineGrace = .seconds(5)
+        settings.policy.livenessTimeout = .seconds(60)
+        settings.policy.offlineGrace = .seconds(5)
         settings.policies = [
             "shop": try AppPolicy(["preset": "zim"]), "slow": try AppPolicy(["settings": ["liveness.timeout": 400]]),
             "talk": try AppPolicy(["preset": "tencent"]),
@@ -114,7 +114,7 @@ import Testing
         cluster.kill(2)
         cluster.advance(.seconds(4))
         var settings = CoreSettings()
-        settings.heartbeatTimeout = .seconds(90)
+        settings.policy.livenessTimeout = .seconds(90)
         try cluster.restart(2, settings: settings)
         cluster.advance(.seconds(4))
         #expect(times(of: "default") == [[400, 2], [400, 2], [90, 2]])

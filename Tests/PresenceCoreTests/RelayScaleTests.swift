@@ -51,7 +51,7 @@ struct RelayCluster {
     }
 
     /// Records that a node has sent to all others.
-    func deltasSent(by node: Int) -> UInt64 { members[node].node.statistics.peers.map(\.deltasSent).reduce(0, +) }
+    func deltasSent(by node: Int) -> UInt64 { members[node].node.statistics.peers.map(\.link.deltasSent).reduce(0, +) }
 
     /// Lets batches pass for so many rounds.
     mutating func pass(_ count: Int, beating: Int) {
@@ -158,7 +158,7 @@ struct RelayCluster {
             }
             sentMax = max(sentMax, cluster.deltasSent(by: owner) - before)
         }
-        let bytes = cluster.members[owner].node.statistics.peers.map(\.bytesSent).reduce(0, +)
+        let bytes = cluster.members[owner].node.statistics.peers.map(\.link.bytesSent).reduce(0, +)
         print(
             "a user watched on \(count) nodes: at most \(sentMax) records sent a change, all within \(hopsMax) hops; with "
                 + "\(cluster.isDead.count { $0 }) dead and not noticed, \(late) times somebody was behind after three hops, for at most "

@@ -24,7 +24,7 @@ import Testing
 
     private func texts() -> [String] { watchers.map { cluster.clients[$0].view[ann]?["customStatus"]?.textValue ?? "" } }
 
-    private func deltasSent() -> UInt64 { cluster.processes[0].node.statistics.peers.map(\.deltasSent).reduce(0, +) }
+    private func deltasSent() -> UInt64 { cluster.processes[0].node.statistics.peers.map(\.link.deltasSent).reduce(0, +) }
 
     /// Nothing that is said between nodes other than the owner arrives.
     private mutating func deafenRelays() {

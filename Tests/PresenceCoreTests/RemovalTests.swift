@@ -53,7 +53,7 @@ import Testing
         #expect(places(of: "ann").disk.count == 3)
         pass(10)
         #expect(isGone("ann"))
-        #expect(cluster.processes.reduce(0) { $0 + $1.node.statistics.usersRemoved } == 3)
+        #expect(cluster.processes.reduce(0) { $0 + $1.node.statistics.owner.usersRemoved } == 3)
         #expect(cluster.record(of: "ann") == Record(blank: user("ann")))
     }
 

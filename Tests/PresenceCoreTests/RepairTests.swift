@@ -221,13 +221,13 @@ extension TestCluster {
     }
 
     fileprivate mutating func removeUser(_ user: UserID, on node: Int) {
-        if let index = processes[node].node.owner.users.index(of: user) { processes[node].node.machines.owner.users.remove(index) }
+        if let index = processes[node].node.owner.users.index(of: user) { processes[node].node.machines.owner.remove(index) }
     }
 
     private mutating func change(_ user: UserID, on node: Int, _ body: (inout OwnedUser) -> Void) {
         let isOwned = processes[node].node.cluster.decides(user)
-        let (index, isNew) = processes[node].node.machines.owner.users.insert(user)
-        if isNew, !isOwned { processes[node].node.machines.owner.users.modify(index) { $0.isReplica = true } }
-        processes[node].node.machines.owner.users.modify(index, body)
+        let (index, isNew) = processes[node].node.machines.owner.insert(user)
+        if isNew, !isOwned { processes[node].node.machines.owner.modify(index) { $0.isReplica = true } }
+        processes[node].node.machines.owner.modify(index, body)
     }
 }

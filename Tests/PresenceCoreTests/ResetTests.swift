@@ -226,7 +226,7 @@ import Testing
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.setStatus(ann, "here", on: 0)
         let index = cluster.processes[0].node.owner.index(ofKnown: user(ann))!
-        cluster.processes[0].node.machines.owner.users.modify(index) { $0.record.knownSince = 77 }
+        cluster.processes[0].node.machines.owner.modify(index) { $0.record.knownSince = 77 }
         cluster.link(0, 1)
         #expect(cluster.processes[1].node.edge.fanOut.record(of: user(ann))?.knownSince == 77)
     }

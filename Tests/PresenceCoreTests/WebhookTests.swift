@@ -134,7 +134,7 @@ import Testing
         cluster.advance(.seconds(1))
         cluster.advance(.seconds(86_400), step: .seconds(86_390))
         cluster.advance(.seconds(70))
-        #expect(cluster.processes[0].node.statistics.webhooks.expired == 1)
+        #expect(cluster.processes[0].node.statistics.owner.webhookEventsExpired == 1)
         cluster.webhooks.mode = .accepts
         cluster.setStatus(ann, "back", on: 1)
         cluster.advance(.seconds(70))
@@ -146,7 +146,7 @@ import Testing
         cluster.webhooks.mode = .fails
         for number in 0..<130 { cluster.setStatus(ann, "\(number)", on: 1) }
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0].node.statistics.webhooks.dropped == 30)
+        #expect(cluster.processes[0].node.statistics.owner.webhookEventsDropped == 30)
         cluster.webhooks.mode = .accepts
         cluster.advance(.seconds(70))
         let texts = cluster.webhooks.first(of: ann).map { $0.json["userStatus"]!["customStatus"]!.textValue }
@@ -158,15 +158,15 @@ import Testing
         for isOfNode in [false, true] {
             var cluster = Self.cluster()
             let limit = isOfNode ? \WebhookBacklog.nodeBytesMax : \WebhookBacklog.appBytesMax
-            cluster.processes[0].node.machines.owner.webhookBacklog[keyPath: limit] = 6_000
+            cluster.processes[0].node.machines.owner.configure { $1[keyPath: limit] = 6_000 }
             let users = (0..<40).map { cluster.user(ownedBy: 0, number: $0) }
             cluster.webhooks.mode = .fails
             for number in 0..<5 {
                 for user in users { cluster.setStatus(user, "\(number)", on: 1) }
             }
             cluster.advance(.seconds(1))
-            let webhooks = cluster.processes[0].node.statistics.webhooks
-            #expect(webhooks.beyondBacklog > 100 && webhooks.dropped == 0)
+            let (webhooks, owner) = (cluster.processes[0].node.statistics.webhooks, cluster.processes[0].node.statistics.owner)
+            #expect(owner.webhookEventsBeyondBacklog > 100 && owner.webhookEventsDropped == 0)
             #expect(webhooks.usersWaiting == 40 && webhooks.bytesWaiting < 6_000 + 40 * 600)
             cluster.webhooks.mode = .accepts
             cluster.advance(.seconds(70))

@@ -44,7 +44,7 @@ import Testing
         #expect(configuration.nodeID == "from-flag")
         #expect(configuration.cluster == "from-environment")
         #expect(configuration.dataDirectory == "from-file")
-        #expect(configuration.core.heartbeatTimeout == .seconds(60))
+        #expect(configuration.core.policy.livenessTimeout == .seconds(60))
     }
 
     @Test(

@@ -18,7 +18,7 @@ import Testing
     static let propertiesExceptions = [
         "HTTP2.HTTP2Session": 30,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
-        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 32,
+        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 25,
         "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 23, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
     ]
     static let booleansExceptions = [

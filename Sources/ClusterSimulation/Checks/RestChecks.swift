@@ -65,7 +65,7 @@ enum RestChecks {
 
     /// Checks that no user is ONLINE who has had no session for two seconds longer than a new owner waits.
     static func checkGhosts(_ cluster: SimulatedCluster) {
-        let grace = Nanoseconds(max(cluster.options.settings.offlineGrace, cluster.options.settings.reconnectGrace).wholeNanoseconds)
+        let grace = Nanoseconds(max(cluster.options.settings.policy.offlineGrace, cluster.options.settings.reconnectGrace).wholeNanoseconds)
         for user in 0..<cluster.options.usersCount where cluster.truth.presences[user].openCount == 0 {
             let goneAt = max(cluster.truth.presences[user].lastEndAt + grace, cluster.truth.presences[user].doubtedUntil)
             guard goneAt < cluster.time - .milliseconds(2_000) else { continue }
@@ -185,9 +185,9 @@ enum RestChecks {
         if !cluster.isExcused(by: .clockJumps), let ended = entries.first(where: { ($0.expiresAt ?? .max) < wall - 1_000 }) {
             cluster.violate(.listsAreExact, "user-\(user) follows \(ended.target), which ended \(wall - ended.expiresAt!) ms ago")
         }
-        if listed.count > cluster.options.settings.subscriptionsMax {
+        if listed.count > cluster.options.settings.policy.subscriptionsMax {
             cluster.violate(
-                .listsAreExact, "user-\(user) follows \(listed), at most \(cluster.options.settings.subscriptionsMax) are right")
+                .listsAreExact, "user-\(user) follows \(listed), at most \(cluster.options.settings.policy.subscriptionsMax) are right")
         }
         guard !cluster.isExcused(by: .uncertainList(user)) else { return }
         let expected = cluster.truth.subscriptions[user]

@@ -168,7 +168,8 @@ enum SessionChecks {
         for node in cluster.hosts {
             let statistics = cluster.nodes[node].look { $0.statistics }
             logins += statistics.logins
-            ends += statistics.logouts + statistics.sessionsDisconnected + statistics.sessionsKicked + statistics.sessionsEvicted
+            let owner = statistics.owner
+            ends += owner.logouts + owner.sessionsDisconnected + owner.sessionsKicked + owner.sessionsEvicted
         }
         let openCount = UInt64(cluster.clients.count { $0.stream != nil })
         let openedCount = UInt64(cluster.truth.ledger.openedCount)

@@ -135,9 +135,9 @@ enum StreamChecks {
         let expected = cluster.truth.subscriptions[call.user]
         // Subscriptions to profiles have a quota of their own.
         let listed = page.filter { !Subscription.isOfProfile($0.subscribeType) }.compactMap { cluster.userIndex($0.target.id) }.sorted()
-        if listed.count > cluster.options.settings.subscriptionsMax {
-            cluster.violate(
-                .listsAreExact, "user-\(call.user) follows \(listed.count), at most \(cluster.options.settings.subscriptionsMax) are right")
+        let most = cluster.options.settings.policy.subscriptionsMax
+        if listed.count > most {
+            cluster.violate(.listsAreExact, "user-\(call.user) follows \(listed.count), at most \(most) are right")
         }
         if call.at > cluster.time - .milliseconds(50), listed != expected.targets(at: cluster.time), !cluster.isExcused(by: .lateMessages),
             !cluster.isExcused(by: .crippled)

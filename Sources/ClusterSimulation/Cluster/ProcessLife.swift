@@ -106,7 +106,7 @@ enum ProcessLife {
     private static func ownersChanged(of users: [Int], _ cluster: inout SimulatedCluster) {
         let settings = cluster.options.settings
         cluster.truth.ownersChanged(
-            of: users, grace: max(settings.offlineGrace, settings.movingGrace).wholeNanoseconds,
+            of: users, grace: max(settings.policy.offlineGrace, settings.movingGrace).wholeNanoseconds,
             reconnectGrace: settings.reconnectGrace.wholeNanoseconds, at: cluster.time)
     }
 

@@ -7,7 +7,7 @@ extension SimulatedCluster {
     var graceAfterDeath: Nanoseconds { max(options.settings.reconnectGrace.wholeNanoseconds - .milliseconds(3_500), 0) }
 
     /// The time that users whose stream broke may be away unseen.
-    var graceAfterLoss: Nanoseconds { max(options.settings.offlineGrace.wholeNanoseconds - .milliseconds(300), 0) }
+    var graceAfterLoss: Nanoseconds { max(options.settings.policy.offlineGrace.wholeNanoseconds - .milliseconds(300), 0) }
 
     mutating func perform(_ action: Step.Action) {
         journal.note(20, 0, 0, "step: \(action)")

@@ -16,7 +16,7 @@ enum LinksBreakTwice {
     /// Sets up a history in which links break, and nothing else happens except the staged steps.
     static func setUpLinks(_ options: inout HistoryOptions) {
         (options.stepsCount, options.activeMilliseconds, options.faults) = (0, 20_000, [.resets, .delays])
-        (options.settings.subscriptionsMax, options.settings.relayAbove) = (3_000, 32)
+        (options.settings.policy.subscriptionsMax, options.settings.relayAbove) = (3_000, 32)
         options.settings.linkMessagesMax = CoreSettings().linkMessagesMax
         options.settings.digestInterval = .seconds(30)
     }

@@ -6,7 +6,7 @@ enum NodeEnd {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         options.faults = [random.isOnce(in: 2) ? .drains : .kills]
         options.activeMilliseconds = max(options.activeMilliseconds, 14_000)
-        if random.isOnce(in: 2) { options.settings.offlineGrace = .zero }
+        if random.isOnce(in: 2) { options.settings.policy.offlineGrace = .zero }
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {

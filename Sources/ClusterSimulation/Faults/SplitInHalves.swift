@@ -6,7 +6,7 @@ import PresenceWire
 enum SplitInHalves {
     static func setUp(_ options: inout HistoryOptions, _ random: inout SplitMix64) {
         (options.nodesCount, options.faults) = (4, [.partitions])
-        options.settings.subscriptionsMax = random.number(in: 2...4)
+        options.settings.policy.subscriptionsMax = Int64(random.number(in: 2...4))
         options.activeMilliseconds = 16_000
     }
 

@@ -67,7 +67,7 @@ struct Truth {
     var killsAt: [Nanoseconds] = []
 
     init(usersCount: Int, settings: CoreSettings) {
-        let quota = settings.subscriptionsMax
+        let quota = Int(settings.policy.subscriptionsMax)
         events = Array(repeating: ExpectedEvents(), count: usersCount)
         reach = PushReach(usersCount: usersCount)
         contents = Array(repeating: Contents(), count: usersCount)

@@ -20,7 +20,7 @@ enum CrossPlan {
         options.settings.policy.chain.blockHidesStatus = true
         options.settings.policy.chain.defaultAllowType = random.isOnce(in: 4) ? .confirm : .any
         options.settings.policy.chain.autoNotifiesFriends = random.isOnce(in: 2)
-        options.settings.subscriptionsMax = 3_000
+        options.settings.policy.subscriptionsMax = 3_000
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {

@@ -5,9 +5,9 @@ enum Publications {
     /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
     static func keptSettings(_ options: HistoryOptions) -> String {
         let rate = options.settings.policy.changesRate.map { "{\"calls\":\($0.calls),\"seconds\":\($0.seconds)}" } ?? "false"
-        return "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
+        return "\"subscription.maxPerSubscriber\":\(options.settings.policy.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
-            + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"
+            + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.policy.offlineGrace.components.seconds)"
             + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false,\"rate.changes\":\(rate)"
     }
 

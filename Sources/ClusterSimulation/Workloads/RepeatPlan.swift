@@ -21,7 +21,7 @@ enum RepeatPlan {
         // The checks of views know nothing of these friends and blocks.
         options.settings.policy.chain.blockHidesStatus = false
         options.settings.policy.chain.autoNotifiesFriends = false
-        options.settings.subscriptionsMax = 3_000
+        options.settings.policy.subscriptionsMax = 3_000
     }
 
     static func steps(_ options: HistoryOptions) -> [Step] {

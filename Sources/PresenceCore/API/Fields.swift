@@ -101,12 +101,7 @@ package struct Fields {
     func names(_ name: String) -> Bool { object[name] != nil }
 
     /// Whether a field is present and not null.
-    func has(_ name: String) -> Bool {
-        switch object[name] {
-        case nil, .null: false
-        default: true
-        }
-    }
+    func has(_ name: String) -> Bool { (object[name] ?? .null) != .null }
 
     /// A list of users of `subject`'s app, each once, in order, and separately those with an invalid ID. Nil if it is absent or null.
     func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {

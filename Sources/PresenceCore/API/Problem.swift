@@ -20,23 +20,16 @@ public struct Problem: Error, Equatable, Sendable {
     package var rule: PolicyRule?
 
     /// - Parameters: see the properties.
-    public init(status: Int, code: Int, detail: String, retryAfter: Int? = nil) {
-        self.init(status: status, code: code, detail: detail, retryAfter: retryAfter, errors: [])
-    }
-
-    package init(status: Int, code: Int, detail: String, retryAfter: Int? = nil, errors: [UserError]) {
-        self.errors = errors
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.retryAfter = retryAfter
+    package init(
+        status: Int, code: Int, detail: String, retryAfter: Int? = nil, rule: PolicyRule? = nil, errors: [UserError] = []
+    ) {
+        (self.status, self.code, self.detail) = (status, code, detail)
+        (self.retryAfter, self.rule, self.errors) = (retryAfter, rule, errors)
     }
 
     /// 6017: a field breaks a rule.
     package static func parameter(_ detail: String, by rule: PolicyRule? = nil) -> Problem {
-        var problem = Problem(status: 400, code: 6017, detail: detail)
-        problem.rule = rule
-        return problem
+        Problem(status: 400, code: 6017, detail: detail, rule: rule)
     }
 
     /// 7003: a user ID breaks the rule of <doc:HTTPAPI#Callers-and-tokens>.
@@ -46,17 +39,14 @@ public struct Problem: Error, Equatable, Sendable {
 
     /// 7008: the caller has reached the rate limit.
     package static func rateLimited(_ operation: String, retryAfter: Int) -> Problem {
-        var problem = Problem(
-            status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
-        problem.rule = .rate
-        return problem
+        Problem(
+            status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter,
+            rule: .rate)
     }
 
     /// 7013, 72001: the app does not have the feature.
     package static func notAllowed(_ code: Int, _ detail: String, by rule: PolicyRule) -> Problem {
-        var problem = Problem(status: 403, code: code, detail: detail)
-        problem.rule = rule
-        return problem
+        Problem(status: 403, code: code, detail: detail, rule: rule)
     }
 
     /// 404: the port has no such path.

@@ -19,14 +19,11 @@ package struct UserError: Equatable, Sendable {
 extension JSONWriter {
     /// `errorUserList` (<doc:HTTPAPI#Errors>).
     package mutating func member(_ name: StaticString, _ errors: [UserError]) {
-        key(name)
-        array { json in
-            for error in errors {
-                json.object { json in
-                    json.member("userID", error.userID)
-                    json.member("code", Int64(error.code))
-                    json.member("reason", error.reason)
-                }
+        array(name, errors) { json, error in
+            json.object { json in
+                json.member("userID", error.userID)
+                json.member("code", Int64(error.code))
+                json.member("reason", error.reason)
             }
         }
     }

@@ -42,9 +42,7 @@ package enum API {
         if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
-            var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
-            problem.rule = first.rule
-            throw problem
+            throw Problem(status: 400, code: first.code, detail: first.reason, rule: first.rule, errors: parsed.errors)
         }
         return parsed
     }
@@ -64,7 +62,7 @@ package enum API {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(any: answer, to: caller, errors, policy, into: &json)
+        default: try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors), policy, into: &json)
         }
     }
 
@@ -80,6 +78,13 @@ package enum API {
         default: try operation.type.write(any: answer, to: parsed, owner, into: &json)
         }
     }
+}
+
+/// A call whose answer is written.
+package struct AskedCall {
+    package let caller: UserID
+    /// The users of the call that are invalid.
+    package let errors: [UserError]
 }
 
 /// The parts of an operation that the HTTP API needs. A file in `Calls/Operations` has those of an operation of clients.
@@ -100,16 +105,14 @@ package protocol ClientOperation {
     static var takesKey: Bool { get }
 
     /// Writes the body of an answer that is not a refusal.
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem)
 
     /// Counts the users of an answered call whom the policy of the app refused.
     static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
 
     // Both have one implementation. As requirements they are compiled for each operation: 900 instructions less for a request.
     /// Writes an answer of any kind. Throws 50001 if it is not an answer to this operation.
-    static func write(any answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
+    static func write(any answer: CallAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem)
     /// Counts the users of a call with an answer of any kind whom the policy of the app refused.
     static func countRejections(
         inAny answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
@@ -143,11 +146,9 @@ extension ClientOperation {
         in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
     ) {}
 
-    package static func write(
-        any answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter
-    ) throws(Problem) {
+    package static func write(any answer: CallAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         guard let answer = Answer(answer) else { throw .wrongAnswer }
-        try write(answer, to: caller, errors, policy, into: &json)
+        try write(answer, to: call, policy, into: &json)
     }
 
     package static func countRejections(

@@ -79,7 +79,7 @@ extension Calls {
             answer = ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
         case .followers where !isActive, .onlineUsers where !isActive, .replayWebhooks where !isActive: return .misrouted([request.user])
         case .onlineUsers(let query): answer = OnlineUsers.answer(query, owner)
-        case .followers(let targets): answer = .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
+        case .followers(let targets): answer = .followers(targets.map { UInt64(owner.shareFollowersCount(of: $0)) })
         case .countQuery(let isMade): answer = count(request, isMade: isMade, owner, at: now)
         default: answer = nil
         }

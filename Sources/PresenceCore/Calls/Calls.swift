@@ -57,13 +57,21 @@ struct Calls {
         }
     }
 
+    /// Sends a request to a node; with nil, to the owner of the user.
     mutating func ask(
-        _ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, repeating earlier: Request? = nil,
-        _ cluster: inout Cluster
+        _ operation: OwnerOperation, of user: UserID, at node: PeerIndex? = nil, for call: PendingCalls.CallIndex,
+        repeating earlier: Request? = nil, _ cluster: inout Cluster
     ) {
-        let peer = cluster.owner(of: user)
+        let peer = node ?? cluster.owner(of: user)
         let request = waiting.send(operation, of: user, for: call, to: peer, repeating: earlier)
         cluster.send(.request(request), to: peer)
+    }
+
+    /// Sends a request to every live node.
+    mutating func askAllNodes(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
+        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
+            ask(operation, of: user, at: peer, for: call, &cluster)
+        }
     }
 
     /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
@@ -228,19 +236,13 @@ struct Calls {
     ) {
         // A dead node shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
-        if case .followers(let targets) = sent.request.operation {
-            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, edge, owner, &cluster, at: now) }
-            let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
-            return cluster.send(.request(request), to: sent.peer)
-        }
         if sent.request.operation.isForAllNodes {
-            // Nodes that have answered may own the users of a dead node now.
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
+                if case .followers = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
+                // Nodes that have answered may own the users of a dead node now.
                 return finish(sent.call, .refused(.unavailable), edge, &cluster)
             }
-            let request = waiting.send(
-                sent.request.operation, of: sent.request.user, for: sent.call, to: sent.peer, repeating: sent.request)
-            return cluster.send(.request(request), to: sent.peer)
+            return ask(sent.request.operation, of: sent.request.user, at: sent.peer, for: sent.call, repeating: sent.request, &cluster)
         }
         switch sent.request.operation {
         case .sessions(let users): askSessions(of: users, for: sent.call, &cluster)

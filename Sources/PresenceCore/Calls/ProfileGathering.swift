@@ -110,8 +110,7 @@ private struct FriendPage {
                 json.key(text: member.name)
                 json.value(member.value)
             }
-            json.key("friendList")
-            json.array { json in for friend in friends { json.value(friend, with: friend["userID"]?.text.flatMap(profile)) } }
+            json.array("friendList", friends) { $0.value($1, with: $1["userID"]?.text.flatMap(profile)) }
         }
         return json.bytes
     }

@@ -198,7 +198,7 @@ extension Composition {
                 cluster.greet(peer, isNew: isNew)
                 if isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
             case .offerAgain: if cluster.links.isUp(peer) { SlotTransfer.renewOffers(to: peer, owner, &cluster) }
-            case .store: cluster.store(peer, version: owner.clock.next(at: now.wall))
+            case .store: cluster.store(peer, version: owner.nextVersion(at: now))
             case .announce: cluster.outbox.effects.append(.membership(card.id, isAlive: state.isLive))
             }
         }
@@ -228,7 +228,7 @@ extension Composition {
             cluster.remove(peer)
             edge.add(peer)
             reports.drop(from: peer)
-            owner.registrations[peer] = nil
+            owner.removeRegistration(of: peer)
         }
         owner.peersDied(Set(gone), in: &cluster.outbox[at: now])
     }
@@ -242,7 +242,7 @@ extension Composition {
     private mutating func membersChanged(at now: Now) {
         let (alive, staying) = cluster.peers.ringIDs(isDraining: cluster.isDraining)
         let members = staying.count == 0 ? alive : staying
-        owner.isCutOff = cluster.peers.isReplicated && alive.count <= 1
+        owner.contactChanged(isCutOff: cluster.peers.isReplicated && alive.count <= 1)
         let clock = owner.clock.current(at: now.wall)
         if let output = cluster.ownership.membersChanged(to: members.id, clock: clock) { perform([output], at: now) }
     }

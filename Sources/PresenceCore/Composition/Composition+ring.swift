@@ -44,7 +44,7 @@ extension Composition {
             case .beginTransfer: perform(SlotTransfer.restart(&owner, &cluster, at: now), at: now)
             case .offerPrepared: SlotTransfer.offerPrepared(owner, &cluster)
             case .announcePrepared: SlotTransfer.announceComplete(cluster.ownership.prefetch, &cluster)
-            case .listsMayLackEntries: owner.listsMayBeIncomplete = true
+            case .listsMayLackEntries: owner.listsMayLackEntries()
             case .listsAreComplete: owner.listsBecameComplete(into: &cluster.outbox)
             case .settled: deleteMoved()
             case .activated(let isFirst): activated(isFirst: isFirst, at: now)

@@ -40,7 +40,7 @@ struct Composition: ~Copyable {
         case .member: try loadMember(row, at: now)
         case .policy: try facts.load(policy: row, &owner)
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
-        case .clock: owner.clock.observe(row.version)
+        case .clock: owner.observe(row.version)
         default:
             replication.noteWritten(row.user.slot)
             try owner.load(row, at: now)

@@ -6,13 +6,9 @@ public struct NodeStatistics: Equatable, Sendable {
     public struct PeerStatistics: Equatable, Sendable {
         public let id: NodeID
         public let state: ClusterStatus.MemberState
-        public let deltasSent: UInt64
+        public let link: LinkCounters
         /// The records that the node has sent, accepted or not.
         public let deltasReceived: UInt64
-        public let deltasCoalesced: UInt64
-        public let batchesSent: UInt64
-        public let bytesSent: UInt64
-        public let overflows: UInt64
         /// Visibilities sent with all their names. A connection carries an unchanged one once.
         public let rulesSent: UInt64
         public let queueDepth: Int
@@ -36,18 +32,6 @@ public struct NodeStatistics: Equatable, Sendable {
         public let rowsSent: UInt64
         /// Batches of rows of other nodes that could not be read.
         public let rowsRefused: UInt64
-    }
-
-    /// Records that travel through other nodes.
-    public struct Relays: Equatable, Sendable {
-        /// Records sent together with targets to which the receiver forwards them.
-        public let sent: UInt64
-        /// Records forwarded for another node.
-        public let forwarded: UInt64
-        /// Targets to which a record could not be forwarded.
-        public let dropped: UInt64
-        /// Records requested from their owner because no relay had forwarded them.
-        public let fetched: UInt64
     }
 
     /// The views of the users that sessions here follow.
@@ -105,12 +89,6 @@ public struct NodeStatistics: Equatable, Sendable {
         public let failed: UInt64
         /// Events of the accepted deliveries.
         public let events: UInt64
-        /// Events that were not accepted in time.
-        public let expired: UInt64
-        /// Events that were removed because too many of their user waited.
-        public let dropped: UInt64
-        /// Events that were removed because too many of their app or of this node waited.
-        public let beyondBacklog: UInt64
         /// Users with events that the receiver has not accepted.
         public let usersWaiting: Int
         /// Bytes of these events.
@@ -120,11 +98,7 @@ public struct NodeStatistics: Equatable, Sendable {
     }
 
     public let logins: UInt64
-    public let logouts: UInt64
-    public let sessionsDisconnected: UInt64
-    public let sessionsKicked: UInt64
-    /// Sessions ended to make room for newer ones of the same user.
-    public let sessionsEvicted: UInt64
+    public let owner: OwnerCounters
     public let usersOnline: Int
     public let usersOwned: Int
     /// Users that this node keeps for another owner.
@@ -132,16 +106,10 @@ public struct NodeStatistics: Equatable, Sendable {
     /// Changes whose answers wait for disks.
     public let writesWaiting: Int
     public let repair: Repair
-    public let relays: Relays
+    public let relays: RelayCounters
     public let chain: Chain
     public let webhooks: Webhooks
     public let condition: Condition
-    public let evictions: UInt64
-    /// Expired tombstones of subscriptions, of users owned here or kept for others.
-    public let tombstonesForgotten: UInt64
-    /// Users whose blank records have expired, owned here or kept for others.
-    public let usersRemoved: UInt64
-    public let clocksRefused: UInt64
     public let views: Views
     public let slotsOwned: Int
     /// Slots that this node owns and that are acquiring.
@@ -172,10 +140,9 @@ extension ReplicaRepair {
 }
 
 extension Webhooks {
-    fileprivate func statistics(_ owner: OwnerCounters, _ backlog: WebhookBacklog) -> NodeStatistics.Webhooks {
+    fileprivate func statistics(_ backlog: WebhookBacklog) -> NodeStatistics.Webhooks {
         NodeStatistics.Webhooks(
-            accepted: counters.accepted, failed: counters.failed, events: counters.events, expired: owner.webhookEventsExpired,
-            dropped: owner.webhookEventsDropped, beyondBacklog: owner.webhookEventsBeyondBacklog, usersWaiting: backlog.usersCount,
+            accepted: counters.accepted, failed: counters.failed, events: counters.events, usersWaiting: backlog.usersCount,
             bytesWaiting: backlog.bytesCount, circuitsOpen: openCount)
     }
 }
@@ -184,12 +151,6 @@ extension Chain {
     fileprivate func statistics(_ size: UserLists.Size) -> NodeStatistics.Chain {
         let lists = NodeStatistics.Chain.Lists(bytes: size.bytes, rows: size.rows)
         return NodeStatistics.Chain(openCount: openCount, oldest: oldest, expired: expiredCount, refused: refusedCount, lists: lists)
-    }
-}
-
-extension RelayTree {
-    fileprivate var statistics: NodeStatistics.Relays {
-        NodeStatistics.Relays(sent: counters.sent, forwarded: counters.forwarded, dropped: counters.dropped, fetched: counters.fetched)
     }
 }
 
@@ -213,28 +174,24 @@ extension Composition {
 
     /// Counts since the start.
     var statistics: NodeStatistics {
-        let (counters, transfer, kept) = (owner.counters, cluster.ownership.transfer, owner.users.replicaCount)
+        let (transfer, kept) = (cluster.ownership.transfer, owner.users.replicaCount)
         return NodeStatistics(
-            logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
-            sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
+            logins: edge.loginsCount, owner: owner.counters, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            repair: repair.statistics(receiver), relays: edge.relays.statistics, chain: chain.statistics(owner.users.listsSize),
-            webhooks: webhooks.statistics(counters, owner.webhookBacklog), condition: condition,
-            evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
-            clocksRefused: counters.clocksRefused, views: edge.fanOut.statistics, slotsOwned: cluster.placement.slotsOwned,
-            slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
+            repair: repair.statistics(receiver), relays: edge.relays.counters, chain: chain.statistics(owner.users.listsSize),
+            webhooks: webhooks.statistics(owner.webhookBacklog), condition: condition, views: edge.fanOut.statistics,
+            slotsOwned: cluster.placement.slotsOwned, slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration,
+            handoffBytes: transfer.bytesReceived,
             replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
             viewDigestDifferences: edge.comparison.differences,
             messagesPostponed: reports.postponed.count, calls: calls.statistics,
             shared: NodeStatistics.Shared(kicks: facts.kicks.count, policies: owner.policies.apps.count),
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
-                let counters = cluster.links[peer].counters
-                return NodeStatistics.PeerStatistics(
-                    id: cluster.peers[peer].peer.id, state: cluster.peers[peer].memberState, deltasSent: counters.deltasSent,
-                    deltasReceived: edge.relays.deltasReceived(from: peer), deltasCoalesced: counters.deltasCoalesced,
-                    batchesSent: counters.batchesSent, bytesSent: counters.bytesSent, overflows: counters.overflows,
-                    rulesSent: cluster.links[peer].rulesSent, queueDepth: cluster.links[peer].depth)
+                NodeStatistics.PeerStatistics(
+                    id: cluster.peers[peer].peer.id, state: cluster.peers[peer].memberState, link: cluster.links[peer].counters,
+                    deltasReceived: edge.relays.deltasReceived(from: peer), rulesSent: cluster.links[peer].rulesSent,
+                    queueDepth: cluster.links[peer].depth)
             })
     }
 }

@@ -75,11 +75,9 @@ struct Replication {
         cluster.outbox.receivedInBulk = []
         let rows = cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }
         guard cluster.peers.count > 1, !rows.isEmpty else { return }
-        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
-        for row in rows {
-            for peer in cluster.keepers(of: row) where !received.contains(ReceivedRow(row: row, sender: peer)) { groups[peer].append(row) }
+        send(rows, ticket: nil, &cluster) { row, cluster in
+            cluster.keepers(of: row).filter { !received.contains(ReceivedRow(row: row, sender: $0)) }
         }
-        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: nil, rows), to: peer) }
         replicateAhead(rows, &cluster)
     }
 
@@ -98,19 +96,22 @@ struct Replication {
     /// - Parameter ticket: what the replicas acknowledge; nil for rows that nobody waits for.
     func replicate(_ rows: [Row], ticket: UInt64?, _ cluster: inout Cluster) {
         guard cluster.peers.count > 1 else { return }
-        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
-        for row in rows { for peer in cluster.keepers(of: row) { groups[peer].append(row) } }
-        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: ticket, rows), to: peer) }
+        send(rows, ticket: ticket, &cluster) { $1.keepers(of: $0) }
         replicateAhead(rows, &cluster)
     }
 
     private func replicateAhead(_ rows: [Row], _ cluster: inout Cluster) {
         guard let next = cluster.ownership.next else { return }
-        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
-        for row in rows where row.kind.isOfUser {
-            for peer in next.replicas(of: row.user) where !cluster.placement.isKept(row.user.slot, by: peer) { groups[peer].append(row) }
+        send(rows.filter(\.kind.isOfUser), ticket: nil, &cluster) { row, cluster in
+            next.replicas(of: row.user).filter { !cluster.placement.isKept(row.user.slot, by: $0) }
         }
-        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: nil, rows), to: peer) }
+    }
+
+    /// Sends each row to its receivers, in one message to each node.
+    private func send(_ rows: [Row], ticket: UInt64?, _ cluster: inout Cluster, to receivers: (Row, borrowing Cluster) -> [PeerIndex]) {
+        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
+        for row in rows { for peer in receivers(row, cluster) { groups[peer].append(row) } }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: ticket, rows), to: peer) }
     }
 
     /// Assigns pending writes to the replicas of a new ring, and stops waiting for dead nodes. Returns the writes that this completes.

@@ -15,8 +15,7 @@ extension Friend: RowFact {
     func write(to json: inout JSONWriter) {
         json.memberIfAny("remark", remark)
         if !groupIDs.isEmpty {
-            json.key("groupIDs")
-            json.array { json in for group in groupIDs { json.integer(Int64(group)) } }
+            json.array("groupIDs", groupIDs) { $0.integer(Int64($1)) }
         }
         json.memberIfAny("addWording", addWording)
         json.memberIfAny("addSource", addSource)

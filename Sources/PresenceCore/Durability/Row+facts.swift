@@ -29,21 +29,15 @@ extension JSONWriter {
         member("customStatusExpiresAt", record.customStatusExpiresAt)
         if record.customStatusHasOwnEnd { member("customStatusHasOwnEnd", true) }
         member("customStatusVersion", record.customStatusVersion.text)
-        key("onlinePlatforms")
-        array { json in
-            for platform in record.onlinePlatforms { json.string(platform) }
-        }
+        array("onlinePlatforms", record.onlinePlatforms) { $0.string($1) }
         if record.isRegistered { member("isRegistered", true) }
         if record.profileVersion > .zero { member("profileVersion", record.profileVersion) }
         if !record.pushDevices.isEmpty {
-            key("pushDevices")
-            array { json in
-                for device in record.pushDevices {
-                    json.object { json in
-                        json.member("platform", device.platform)
-                        json.member("deviceID", device.deviceID)
-                        json.member("until", device.until)
-                    }
+            array("pushDevices", record.pushDevices) { json, device in
+                json.object { json in
+                    json.member("platform", device.platform)
+                    json.member("deviceID", device.deviceID)
+                    json.member("until", device.until)
                 }
             }
         }

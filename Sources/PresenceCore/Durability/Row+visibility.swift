@@ -9,18 +9,12 @@ extension Row {
         json.object { json in
             json.member("visibility", privacy.visibility.mode.rawValue)
             json.member("invisible", privacy.visibility.isInvisible)
-            json.member("userIDs", privacy.visibility.listed)
-            json.member("blocked", privacy.visibility.blocked)
+            json.array("userIDs", privacy.visibility.listed) { $0.string($1.id) }
+            json.array("blocked", privacy.visibility.blocked) { $0.string($1.id) }
             json.member("writtenAt", privacy.writtenAt.text)
-            json.key("faces")
-            json.array { json in
-                for content in privacy.contents { json.object { $0.facts(of: content) } }
-            }
-            json.member("named", privacy.named.map(\.user))
-            json.key("views")
-            json.array { json in
-                for named in privacy.named { if let view = named.view { json.view(view) } else { json.array { _ in } } }
-            }
+            json.array("faces", privacy.contents) { json, content in json.object { $0.facts(of: content) } }
+            json.array("named", privacy.named) { $0.string($1.user.id) }
+            json.array("views", privacy.named) { if let view = $1.view { $0.view(view) } else { $0.array { _ in } } }
             if !privacy.news.isEmpty { json.news(privacy.news) }
             guard let others = privacy.others else { return }
             json.key("othersView")
@@ -122,8 +116,7 @@ extension ProfileNews.Entry {
 
 extension JSONWriter {
     fileprivate mutating func news(_ news: ProfileNews) {
-        key("news")
-        array { json in for named in news.named { json.entry(named.entry, of: named.user.id) } }
+        array("news", news.named) { $0.entry($1.entry, of: $1.user.id) }
         key("othersNews")
         entry(news.others, of: "")
     }
@@ -145,11 +138,6 @@ extension JSONWriter {
             ] { json.integer(number) }
             json.string(view.version.text)
         }
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ users: [UserID]) {
-        key(name)
-        array { json in for user in users { json.string(user.id) } }
     }
 }
 

@@ -128,7 +128,7 @@ package struct Edge: ~Copyable {
         position = reached
         fanOut.completeUpTo = reached
         // The wall clock may go back. Later writes here are newer all the same.
-        owner.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
+        owner.observe(Version(milliseconds: position, counter: 0, node: 0))
         cluster.sendToGateways(.position(position))
     }
 
@@ -162,18 +162,9 @@ package struct Edge: ~Copyable {
     private mutating func reregister(
         sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: inout Owner, _ cluster: inout Cluster
     ) {
-        var isTouched = [Bool](repeating: false, count: cluster.peers.count)
-        for user in hosted {
-            let peer = cluster.owner(of: user)
-            isTouched[peer] = true
-            peers[peer].registrations.append(sessionsOf: user)
-        }
-        for user in watched {
-            let peer = cluster.owner(of: user)
-            isTouched[peer] = true
-            peers[peer].registrations.append(viewOf: user)
-        }
-        for peer in cluster.peers.indices where isTouched[peer] { fill(peer, &owner, &cluster) }
+        for user in hosted { peers[cluster.owner(of: user)].registrations.append(sessionsOf: user) }
+        for user in watched { peers[cluster.owner(of: user)].registrations.append(viewOf: user) }
+        for peer in Set((hosted + watched).map { cluster.owner(of: $0) }).sorted() { fill(peer, &owner, &cluster) }
     }
 
     /// Asks `peer` for its hashes of this node's sessions and views, to register the ranges that differ

@@ -86,10 +86,8 @@ struct FanOut {
     ///
     /// - Parameter pace: how often the user is pushed; nil for no limit.
     mutating func receive(_ record: Record, at time: Milliseconds, pace: PushPacing.Pace? = nil) -> Delivery? {
-        guard let index = views.index(of: record.user), record.version > views[index].record.version else {
-            guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
-            return learn(record.knownSince, of: index)
-        }
+        guard let index = views.index(of: record.user), record.version >= views[index].record.version else { return nil }
+        guard record.version > views[index].record.version else { return learn(record.knownSince, of: index) }
         let isUrgent = pace != nil && record.takesAway(from: views[index].record)
         replace(index, by: record, at: time)
         guard views[index].isKnown, views[index].gateways != 0 else { return nil }
@@ -171,12 +169,7 @@ struct FanOut {
 
     /// Marks the users for which `isMoved` holds as not registered. Returns them in a fixed order.
     mutating func unconfirm(where isMoved: (UserID) -> Bool) -> [UserID] {
-        var moved: [UserID] = []
-        for index in views.allIndices where views.isLive(index) && isMoved(views.user(at: index)) {
-            unconfirm(index)
-            moved.append(views.user(at: index))
-        }
-        return moved
+        views.allIndices.filter { views.isLive($0) && isMoved(views.user(at: $0)) }.map { unconfirm($0) }
     }
 
     /// Marks one user as not registered. Returns whether the user is watched.
@@ -238,22 +231,15 @@ struct FanOut {
 
     /// A hash of the watched users of these slots for which `isWanted` holds.
     func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
-        var hash: UInt64 = 0
-        slots.forEach(in: range) { slot, index in
-            if isWanted(slot) { hash ^= ViewDigest.hash(of: views.user(at: index), views[index].record.version) }
-        }
-        return hash
+        slots.hash(of: range, where: isWanted) { ViewDigest.hash(of: views.user(at: $0), views[$0].record.version) }
     }
 
     /// The hash with the times from which the records are known, as nodes compare it after a new link.
     func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
-        var hash: UInt64 = 0
-        slots.forEach(in: range) { slot, index in
-            guard isWanted(slot) else { return }
+        slots.hash(of: range, where: isWanted) { index in
             let record = views[index].record
-            hash ^= ViewDigest.hash(ViewDigest.hash(of: views.user(at: index), record.version), knownSince: record.knownSince)
+            return ViewDigest.hash(ViewDigest.hash(of: views.user(at: index), record.version), knownSince: record.knownSince)
         }
-        return hash
     }
 
     /// Marks the users of the slots for which `isEqual` holds as registered.
@@ -268,25 +254,20 @@ struct FanOut {
 
     /// Marks the users of one slot as not registered; see ``unconfirm(where:)``.
     mutating func unconfirm(_ slot: Slot) -> [UserID] {
-        slots[slot].map { index in
-            unconfirm(index)
-            return views.user(at: index)
-        }
+        slots[slot].map { unconfirm($0) }
     }
 
     /// Marks the users of all slots for which `isWanted` holds as not registered.
     @discardableResult mutating func unconfirm(slots isWanted: (Slot) -> Bool) -> [UserID] {
-        slots.users(where: isWanted).map { index in
-            unconfirm(index)
-            return views.user(at: index)
-        }
+        slots.users(where: isWanted).map { unconfirm($0) }
     }
 
-    private mutating func unconfirm(_ index: UserTable<View>.Index) {
-        guard views[index].isConfirmed else { return }
+    @discardableResult private mutating func unconfirm(_ index: UserTable<View>.Index) -> UserID {
+        guard views[index].isConfirmed else { return views.user(at: index) }
         (views[index].isConfirmed, views[index].isStale) = (false, true)
         unconfirmedCount += 1
         staleCount += 1
+        return views.user(at: index)
     }
 
     private mutating func refresh(_ index: UserTable<View>.Index) {

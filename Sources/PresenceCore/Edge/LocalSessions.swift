@@ -105,24 +105,18 @@ struct LocalSessions {
 
     /// A hash of the sessions of the users of these slots for which `isWanted` holds.
     func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
-        var hash: UInt64 = 0
-        slots.forEach(in: range) { slot, index in
-            guard isWanted(slot) else { return }
-            for local in users[index] where !local.isEnding { hash ^= ViewDigest.hash(of: local.session) }
-        }
-        return hash
+        slots.hash(of: range, where: isWanted) { hash(of: users[$0]) { ViewDigest.hash(of: $0.session) } }
     }
 
     /// The hash with the lists of the users, as nodes compare it after a new link.
     func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
-        var hash: UInt64 = 0
-        slots.forEach(in: range) { slot, index in
-            guard isWanted(slot) else { return }
-            for local in users[index] where !local.isEnding {
-                hash ^= ViewDigest.gatewayHash(of: local.session, listHash: local.listHash)
-            }
+        slots.hash(of: range, where: isWanted) { index in
+            hash(of: users[index]) { ViewDigest.gatewayHash(of: $0.session, listHash: $0.listHash) }
         }
-        return hash
+    }
+
+    private func hash(of sessions: [Local], by hash: (Local) -> UInt64) -> UInt64 {
+        sessions.reduce(0) { $1.isEnding ? $0 : $0 ^ hash($1) }
     }
 
     /// The gateways with sessions of `user`, as a mask.

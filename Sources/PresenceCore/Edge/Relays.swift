@@ -43,15 +43,15 @@ struct Relays {
 }
 
 /// The relay counts of a node.
-struct RelayCounters: Equatable, Sendable {
+public struct RelayCounters: Equatable, Sendable {
     /// Records sent together with targets to which the receiver forwards them.
-    var sent: UInt64 = 0
+    public internal(set) var sent: UInt64 = 0
     /// Records forwarded for another node.
-    var forwarded: UInt64 = 0
+    public internal(set) var forwarded: UInt64 = 0
     /// Targets to which a record could not be forwarded.
-    var dropped: UInt64 = 0
+    public internal(set) var dropped: UInt64 = 0
     /// Records requested from their owner because no relay had forwarded them.
-    var fetched: UInt64 = 0
+    public internal(set) var fetched: UInt64 = 0
 }
 
 extension [Owner.Index] {

@@ -101,10 +101,7 @@ struct Backlog {
     }
 
     /// Removes and returns the users whose records wait.
-    mutating func takePending() -> [UserIndex] {
-        defer { pending = [] }
-        return pending
-    }
+    mutating func takePending() -> [UserIndex] { pending.takeAll() }
 
     // MARK: Last records
 

@@ -34,20 +34,10 @@ public enum EventText {
     /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call of another session, or a new quota, has made and ended.
     public static func subscriptionsChanged(_ change: ListUpdate, id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
-            json.key("subscribed")
-            json.array { json in for followed in change.added { json.string(followed.target.id) } }
-            json.key("unsubscribed")
-            json.array { json in for unfollowed in change.unfollowed { json.string(unfollowed.target.id) } }
-            json.key("subscriptions")
-            json.array { json in
-                for followed in change.added {
-                    json.subscription(to: followed.target, followed.subscribeType, expiresAt: followed.expiresAt)
-                }
-            }
-            json.key("unsubscriptions")
-            json.array { json in
-                for unfollowed in change.unfollowed { json.subscription(to: unfollowed.target, unfollowed.subscribeType, expiresAt: nil) }
-            }
+            json.array("subscribed", change.added) { $0.string($1.target.id) }
+            json.array("unsubscribed", change.unfollowed) { $0.string($1.target.id) }
+            json.array("subscriptions", change.added) { $0.subscription(to: $1.target, $1.subscribeType, expiresAt: $1.expiresAt) }
+            json.array("unsubscriptions", change.unfollowed) { $0.subscription(to: $1.target, $1.subscribeType, expiresAt: nil) }
         }
     }
 
@@ -86,8 +76,7 @@ public enum EventText {
     /// `onSubscriptionExpired`: the client is pushed no more records of these users.
     public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in
-            json.key("userIDs")
-            json.array { json in for user in users { json.string(user.id) } }
+            json.array("userIDs", users) { $0.string($1.id) }
         }
     }
 

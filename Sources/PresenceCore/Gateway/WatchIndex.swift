@@ -16,16 +16,8 @@ struct WatchIndex: ~Copyable {
         case followed(isFirst: Bool)
     }
 
-    private struct Target {
-        let user: UserIndex
-        /// The index of the session among the user's watchers.
-        var position: UInt32
-    }
-
     private struct User {
         var record: Record?
-        /// The sessions that follow the user, in no particular order.
-        var watchers: [SessionIndex] = []
         /// The sessions of the user itself, in the order in which they were opened.
         var sessions: [SessionIndex] = []
         /// The newest version of the user's subscription list that a message named.
@@ -35,10 +27,10 @@ struct WatchIndex: ~Copyable {
     private var users = UserTable<User>()
     /// The records that are withheld until they are delivered again; empty unless the node stood still a moment ago.
     private var withheld: [UserIndex: Record] = [:]
-    /// By session; each list is sorted by user.
-    private var targets: [[Target]] = []
-    /// The sessions that follow profiles.
-    private(set) var profiles = ProfileWatches()
+    /// The users that are followed for their statuses.
+    private var statuses = FollowIndex()
+    /// The users whose profiles are followed. Nothing here is read when a status changes.
+    private(set) var profiles = FollowIndex()
 
     init() {}
 
@@ -86,7 +78,7 @@ struct WatchIndex: ~Copyable {
     }
 
     /// The sessions that follow a user.
-    func watchers(of user: UserIndex) -> [SessionIndex] { users[user].watchers }
+    func watchers(of user: UserIndex) -> [SessionIndex] { statuses.watchers(of: user) }
 
     /// The sessions of a user.
     func sessions(of user: UserIndex) -> [SessionIndex] { users[user].sessions }
@@ -111,15 +103,17 @@ struct WatchIndex: ~Copyable {
     }
 
     /// Whether a session follows a user or the profile of it, or the user has a session.
-    private func isUsed(_ user: UserIndex) -> Bool {
-        !users[user].watchers.isEmpty || !users[user].sessions.isEmpty || !profiles.watchers(of: user).isEmpty
+    private func isUsed(_ user: UserIndex) -> Bool { !users[user].sessions.isEmpty || isFollowed(user) }
+
+    private func isFollowed(_ user: UserIndex) -> Bool {
+        !statuses.watchers(of: user).isEmpty || !profiles.watchers(of: user).isEmpty
     }
 
     // MARK: Profiles
 
     /// Has a session follow the profile of a user.
     mutating func followProfile(of user: UserIndex, by session: SessionIndex) -> OnFollow {
-        let isFirst = users[user].watchers.isEmpty && profiles.watchers(of: user).isEmpty
+        let isFirst = !isFollowed(user)
         return profiles.follow(user, by: session) ? .followed(isFirst: isFirst) : .unchanged
     }
 
@@ -130,80 +124,41 @@ struct WatchIndex: ~Copyable {
 
     /// Adds a session of a user. The session follows no user yet.
     mutating func addSession(_ session: SessionIndex, of user: UserIndex) {
-        while targets.count <= Int(session) { targets.append([]) }
-        precondition(targets[Int(session)].isEmpty, "session \(session) follows users before it is opened")
+        precondition(!statuses.hasTargets(session), "session \(session) follows users before it is opened")
         users[user].sessions.append(session)
     }
 
     /// Removes a session of a user. The session must have stopped following.
     mutating func removeSession(_ session: SessionIndex, of user: UserIndex) {
-        precondition(targets[Int(session)].isEmpty, "session \(session) still follows users when it is closed")
+        precondition(!statuses.hasTargets(session), "session \(session) still follows users when it is closed")
         users[user].sessions.removeAll { $0 == session }
     }
 
     /// The users that a session follows, sorted.
-    func targets(of session: SessionIndex) -> [UserIndex] { targets[Int(session)].map(\.user) }
+    func targets(of session: SessionIndex) -> [UserIndex] { statuses.targets(of: session) }
 
     /// Whether a session follows a user.
-    func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool {
-        let index = targetIndex(of: user, in: session)
-        return index < targets[Int(session)].count && targets[Int(session)][index].user == user
-    }
+    func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool { statuses.follows(user, session) }
 
     /// Has a session follow a user.
     mutating func follow(_ user: UserIndex, by session: SessionIndex) -> OnFollow {
-        let index = targetIndex(of: user, in: session)
-        if index < targets[Int(session)].count, targets[Int(session)][index].user == user { return .unchanged }
-        let position = UInt32(users[user].watchers.count)
-        users[user].watchers.append(session)
-        targets[Int(session)].insert(Target(user: user, position: position), at: index)
-        return .followed(isFirst: position == 0 && profiles.watchers(of: user).isEmpty)
+        let isFirst = !isFollowed(user)
+        return statuses.follow(user, by: session) ? .followed(isFirst: isFirst) : .unchanged
     }
 
     /// Has a session stop following a user. Returns false if the session did not follow the user.
-    mutating func unfollow(_ user: UserIndex, by session: SessionIndex) -> Bool {
-        let index = targetIndex(of: user, in: session)
-        guard index < targets[Int(session)].count, targets[Int(session)][index].user == user else { return false }
-        let position = Int(targets[Int(session)].remove(at: index).position)
-        // The last watcher moves to the position that is free now.
-        let last = users[user].watchers.removeLast()
-        guard position < users[user].watchers.count else { return true }
-        users[user].watchers[position] = last
-        targets[Int(last)][targetIndex(of: user, in: last)].position = UInt32(position)
-        return true
-    }
-
-    /// The index at which `user` is, or would be, among the targets of a session.
-    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int {
-        targets[Int(session)].insertionIndex { $0.user < user }
-    }
+    mutating func unfollow(_ user: UserIndex, by session: SessionIndex) -> Bool { statuses.unfollow(user, by: session) }
 
     // MARK: Invariants
 
     /// Stops the process if the two directions of the index differ.
     func checkInvariants() {
-        var watchersCount = 0
         for user in users.allIndices where users.isLive(user) {
-            let entry = users[user]
             precondition(isUsed(user), "user \(user) has no watcher and no session, and is kept")
-            watchersCount += entry.watchers.count
-        }
-        var targetsCount = 0
-        for (session, targets) in targets.enumerated() {
-            var previous: UserIndex?
-            for target in targets {
-                precondition(previous.map { $0 < target.user } ?? true, "the targets of session \(session) are not sorted")
-                previous = target.user
-                precondition(users.isLive(target.user), "session \(session) follows user \(target.user), which was removed")
-                let watchers = users[target.user].watchers
-                let isListed = Int(target.position) < watchers.count && watchers[Int(target.position)] == SessionIndex(session)
-                precondition(isListed, "user \(target.user) does not have session \(session) at position \(target.position)")
-            }
-            targetsCount += targets.count
         }
         // The order does not matter: each is only looked up.
         for user in withheld.keys { precondition(users.isLive(user) && users[user].record == nil, "a record of user \(user) is withheld") }
-        precondition(targetsCount == watchersCount, "\(targetsCount) targets, but \(watchersCount) watchers")
+        statuses.checkInvariants { users.isLive($0) }
         profiles.checkInvariants { users.isLive($0) }
     }
 }

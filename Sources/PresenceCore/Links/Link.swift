@@ -1,6 +1,15 @@
 import DequeModule
 import PresenceWire
 
+/// The counts of the queue of one other node, for the metrics.
+public struct LinkCounters: Equatable, Sendable {
+    public internal(set) var deltasSent: UInt64 = 0
+    public internal(set) var deltasCoalesced: UInt64 = 0
+    public internal(set) var batchesSent: UInt64 = 0
+    public internal(set) var bytesSent: UInt64 = 0
+    public internal(set) var overflows: UInt64 = 0
+}
+
 /// The queue of one other node: deltas by user, of which a newer one replaces an older one, and control messages in their order.
 ///
 /// Both leave in batches, few at a time. That adds no latency when idle, and makes large batches under load.
@@ -15,15 +24,6 @@ struct Link {
     /// The depth up to which messages that can wait elsewhere fill the queue: a few batches.
     static let fillMessages = 1_024
 
-    /// Counts for the metrics.
-    struct Counters: Equatable, Sendable {
-        var deltasSent: UInt64 = 0
-        var deltasCoalesced: UInt64 = 0
-        var batchesSent: UInt64 = 0
-        var bytesSent: UInt64 = 0
-        var overflows: UInt64 = 0
-    }
-
     private let messagesMax: Int
     private var control: Deque<Message> = []
     private var newest: [UserID: Record] = [:]
@@ -37,7 +37,7 @@ struct Link {
     private var rulesSentBefore: UInt64 = 0
     private var batchesInFlight = 0
     private var needsBeat = false
-    private(set) var counters = Counters()
+    private(set) var counters = LinkCounters()
     /// Whether the queue overflowed and was dropped. It takes nothing until the peer receives everything again.
     private(set) var hasOverflowed = false
 

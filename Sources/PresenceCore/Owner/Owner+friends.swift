@@ -33,14 +33,7 @@ extension Owner {
 
     /// Sends the whole list to the nodes with sessions, because the user's friends or the app's policy have changed.
     mutating func queueList(of user: Index, into outbox: inout Outbox) {
-        users.modify(user) { $0.listHash = StableHash.mix($0.listHash, 1) }
+        modify(user) { $0.listHash = StableHash.mix($0.listHash, 1) }
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
-    }
-
-    /// Records that this node has the facts of all other replicas. The lists that it sent until now may have lacked subscriptions.
-    mutating func listsBecameComplete(into outbox: inout Outbox) {
-        guard listsMayBeIncomplete else { return }
-        listsMayBeIncomplete = false
-        for user in users.allIndices where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
     }
 }

@@ -10,7 +10,7 @@ extension Owner {
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: turn.now)
             let breaksRule = !ChainVisibility(user: index).isRight(by: self)
-            if breaksRule || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = turn.now.instant } }
+            if breaksRule || devices != users[index].record.pushDevices { modify(index) { $0.repairDueAt = turn.now.instant } }
             if tellsOthers && users[index].list(.friend).liveCount > 0 || tellsProfiles { queueList(of: index, into: &turn.outbox) }
             if new.subscriptionsMax != old.subscriptionsMax {
                 for kind in SubscriptionKind.allCases {
@@ -31,27 +31,13 @@ extension Owner {
         return seconds > 0 ? users[user].awaySince + seconds * 1_000 : nil
     }
 
-    /// Schedules a review of users whose custom status has outlived its OFFLINE (T11), because other replicas are reachable again.
-    ///
-    /// The review follows after the replicas have sent their facts.
-    mutating func reviewCustomStatuses(at now: Now) {
-        guard contact.takeReview() else { return }
-        for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
-            repairCustomStatusLater(index, at: now)
-            schedule(index, at: now)
-        }
-    }
-
     mutating func repairCustomStatusLater(_ user: Index, at now: Now) {
-        guard users[user].record.hasOutlivedStatus else { return }
-        let due = now.instant + settings.takeoverTimeout
-        users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+        if users[user].record.hasOutlivedStatus { repairLater(user, at: now) }
     }
 
     mutating func dropAfterOffline(_ user: Index, in turn: inout Turn) {
         guard let time = dropTime(of: user), time <= turn.now.wall else { return }
-        let version = clock.next(at: turn.now.wall)
-        drop(users.modify(user) { $0.subscriptions.remove(nil, version: version) }, of: user, into: &turn.outbox)
+        SubscriptionEnds(user: user, kind: .status).end(users[user].subscriptions.live, of: &self, in: &turn)
     }
 }
 

@@ -22,7 +22,7 @@ extension Owner {
     /// Removes users that this node does not keep any more.
     mutating func dropUsers(where isMoved: (Slot) -> Bool) {
         for index in users.allIndices where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) {
-            users.remove(index)
+            remove(index)
         }
     }
 
@@ -30,46 +30,32 @@ extension Owner {
     mutating func lose(_ facts: LostFacts, ofReplica user: UserID) {
         guard let index = users.index(of: user), users[index].isReplica else { return }
         let (record, subscriptions) = (users[index].record, users[index].subscriptions)
-        users.remove(index)
+        remove(index)
         guard facts != .allRows else { return }
-        let inserted = users.insert(user).index
-        users.modify(inserted) { $0.isReplica = true }
-        users.modify(inserted) { if facts == .record { $0.subscriptions = subscriptions } else { $0.record = record } }
+        let inserted = insert(user).index
+        modify(inserted) { $0.isReplica = true }
+        modify(inserted) { if facts == .record { $0.subscriptions = subscriptions } else { $0.record = record } }
     }
 
     /// Records that every list became known at `now`, because a client of another side of a split may not have received all of it.
     mutating func observeAll(at now: Now) {
         let time = knownSince(at: now)
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
-            users.modify(index) { $0.subscriptions.observeAll(at: time) }
-            if !users[index].lists.isEmpty { users.modifyLists(index) { $0.learn(.friend, at: time) } }
+            modify(index) { $0.subscriptions.observeAll(at: time) }
+            if !users[index].lists.isEmpty { modifyLists(index) { $0.learn(.friend, at: time) } }
         }
     }
 
     /// Gives a record and its visibility a new version.
     mutating func renewVersion(of user: Index, at now: Now) {
-        let version = clock.next(at: now.wall)
+        let version = nextVersion(at: now)
         let knownSince = knownSince(at: now)
-        users.modify(user) { user in
+        modify(user) { user in
             user.record.version = version
             user.record.privacy?.raise(to: version)
             user.record.knownSince = knownSince
         }
     }
-
-    /// Gives all records a new version, because newer versions may have been published before a crash.
-    mutating func renew(at now: Now) {
-        for index in users.allIndices where users.isLive(index) && users[index].record.version > .zero { renewVersion(of: index, at: now) }
-        renewal = .writing(from: 0)
-    }
-
-    /// Writes some of the renewed records.
-    mutating func writeRenewed(into outbox: inout Outbox) { renewal.write(some: users, into: &outbox) }
-
-    /// Doubts the complete positions of other nodes until this clock has certainly passed them.
-    ///
-    /// The nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this one.
-    mutating func distrustPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
 
     /// The time from which this node answers for records that it did not write.
     func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
@@ -81,16 +67,16 @@ extension Owner {
     mutating func restartConfirmations(at now: Now) {
         let deadline = now.instant + settings.reconnectGrace
         for index in users.allIndices where users.isLive(index) && users[index].confirmationDeadline != nil {
-            users.modify(index) { $0.confirmationDeadline = deadline }
+            modify(index) { $0.confirmationDeadline = deadline }
             schedule(index, at: now)
         }
     }
 
     /// Gives a version to a user without any write, because another node may have published a record.
     mutating func renew(_ user: Index, in turn: inout Turn) {
-        let version = clock.next(at: turn.now.wall)
+        let version = nextVersion(at: turn.now)
         let knownSince = knownSince(at: turn.now)
-        users.modify(user) { ($0.record.version, $0.record.knownSince) = (version, knownSince) }
+        modify(user) { ($0.record.version, $0.record.knownSince) = (version, knownSince) }
         turn.outbox.rows.append(Row(users[user].record))
     }
 }

@@ -6,6 +6,9 @@ import PresenceWire
 /// value serves all slots of the node, because a user's state does not depend on its slot.
 ///
 /// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
+///
+/// Only this file sets a field. Files of the folder `Owner` change users by ``modify(_:_:)`` and the other functions at its end. All other
+/// files use the verbs that a test lists (`OwnerVerbTests`).
 package struct Owner: ~Copyable {
     /// A registration that a peer is in, or the last one.
     struct Registration {
@@ -17,24 +20,24 @@ package struct Owner: ~Copyable {
     typealias Index = UserStore.Index
 
     let settings: CoreSettings
-    var counters = OwnerCounters()
-    var clock: VersionClock
-    var users: UserStore
+    private(set) var counters = OwnerCounters()
+    private(set) var clock: VersionClock
+    private(set) var users: UserStore
     /// The registration of each peer.
-    var registrations: [PeerIndex: Registration] = [:]
+    private(set) var registrations: [PeerIndex: Registration] = [:]
     /// Whether the records have new versions since the start of this node: see ``renew(at:)``.
-    var renewal = Renewal.none
+    private(set) var renewal = Renewal.none
     /// The largest complete position that nodes that have left or are dead may have claimed: see ``distrustPositions(at:)``.
-    var claimedByOthers: Milliseconds = 0
-    var contact = Contact.made
+    private(set) var claimedByOthers: Milliseconds = 0
+    private var contact = Contact.made
     /// Whether this node decides without the facts of all other replicas: the wait for them has ended, or two of three are dead.
     ///
     /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
-    package internal(set) var listsMayBeIncomplete = false
-    var policies: Policies
-    var webhookBacklog = WebhookBacklog()
+    package private(set) var listsMayBeIncomplete = false
+    private(set) var policies: Policies
+    private(set) var webhookBacklog = WebhookBacklog()
     /// The number of members of the ring.
-    var nodesCount = 1
+    private(set) var nodesCount = 1
     private var removal = UserRemoval()
 
     init(clock: VersionClock, settings: CoreSettings) {
@@ -45,10 +48,7 @@ package struct Owner: ~Copyable {
     }
 
     /// Whether no other replica of these users is reachable, though there are some.
-    var isCutOff: Bool {
-        get { contact.isLost }
-        set { contact.note(isLost: newValue) }
-    }
+    var isCutOff: Bool { contact.isLost }
 
     // MARK: Sessions
 
@@ -87,6 +87,9 @@ package struct Owner: ~Copyable {
         guard let registration = registrations[peer], registration.id == registrationID else { return }
         PeerReport(peer: peer, now: turn.now).end(registration, of: &self, &turn.outbox)
     }
+
+    /// Removes the registration of a peer that is not a member any more.
+    mutating func removeRegistration(of peer: PeerIndex) { registrations[peer] = nil }
 
     /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.
     mutating func peersDied(_ peers: Set<PeerIndex>, in turn: inout Turn) {
@@ -260,8 +263,7 @@ package struct Owner: ~Copyable {
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= turn.now.wall
         dropAfterOffline(user, in: &turn)
-        expireSubscriptions(user, in: &turn)
-        ProfileFollows(user: user).expire(by: &self, in: &turn)
+        for kind in SubscriptionKind.allCases { SubscriptionEnds(user: user, kind: kind).expire(by: &self, in: &turn) }
         if ended.isRepairDue { repairList(of: user, in: &turn) }
         ChainVisibility(user: user).showDueBlocks(by: &self, in: &turn)
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= turn.now.wall
@@ -279,10 +281,53 @@ package struct Owner: ~Copyable {
         users.scheduleReview(of: user, notAfter: dropDeadline(of: user, at: now), at: now)
     }
 
-    // MARK: Moving
+    // MARK: The cluster
 
     /// Loads a durable row: see ``ReceivedRows/load(_:into:at:)``.
     mutating func load(_ row: Row, at now: Now) throws(RowError) { try ReceivedRows.load(row, into: &self, at: now) }
+
+    /// Notes the number of members of a new ring.
+    mutating func ringChanged(nodesCount: Int) { self.nodesCount = nodesCount }
+
+    /// Notes whether other replicas of these users exist, and none of them is reachable.
+    mutating func contactChanged(isCutOff: Bool) { contact.note(isLost: isCutOff) }
+
+    /// Schedules a review of users whose custom status has outlived its OFFLINE (T11), because other replicas are reachable again.
+    ///
+    /// The review follows after the replicas have sent their facts.
+    private mutating func reviewCustomStatuses(at now: Now) {
+        guard contact.takeReview() else { return }
+        for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
+            repairCustomStatusLater(index, at: now)
+            schedule(index, at: now)
+        }
+    }
+
+    /// Records that this node decides without the facts of all other replicas.
+    mutating func listsMayLackEntries() { listsMayBeIncomplete = true }
+
+    /// Records that this node has the facts of all other replicas. The lists that it sent until now may have lacked subscriptions.
+    mutating func listsBecameComplete(into outbox: inout Outbox) {
+        guard listsMayBeIncomplete else { return }
+        listsMayBeIncomplete = false
+        for user in users.allIndices where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
+    }
+
+    /// Gives all records a new version, because newer versions may have been published before a crash.
+    mutating func renew(at now: Now) {
+        for index in users.allIndices where users.isLive(index) && users[index].record.version > .zero { renewVersion(of: index, at: now) }
+        renewal = .writing(from: 0)
+    }
+
+    /// Writes some of the renewed records.
+    mutating func writeRenewed(into outbox: inout Outbox) { renewal.write(some: users, into: &outbox) }
+
+    /// Doubts the complete positions of other nodes until this clock has certainly passed them.
+    ///
+    /// The nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this one.
+    mutating func distrustPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
+
+    // MARK: Users
 
     func index(ofKnown user: UserID) -> Index? { users.index(of: user) }
 
@@ -297,4 +342,47 @@ package struct Owner: ~Copyable {
     mutating func removeBlank(_ id: UserID) {
         if let user = users.index(of: id), users[user].isBlank, !users[user].isReplica { users.remove(user) }
     }
+
+    // MARK: State
+
+    /// The next version of the clock.
+    mutating func nextVersion(at now: Now) -> Version { clock.next(at: now.wall) }
+
+    /// The next version of the clock with a mark: see ``VersionClock/nextDecision(of:at:)``.
+    mutating func nextVersion(_ draw: (inout VersionClock) -> Version) -> Version { draw(&clock) }
+
+    /// The next version of this node is newer than `version`.
+    mutating func observe(_ version: Version) { clock.observe(version) }
+
+    /// The count of a target's followers for another node: see ``UserStore/shareFollowersCount(of:)``.
+    mutating func shareFollowersCount(of target: UserID) -> Int { users.shareFollowersCount(of: target) }
+
+    /// Changes the user at a live index: see ``UserStore/modify(_:_:)``.
+    @inline(__always) @discardableResult
+    mutating func modify<Result>(_ user: Index, _ body: (inout OwnedUser) -> Result) -> Result { users.modify(user, body) }
+
+    /// Changes the durable lists of the user at a live index: see ``UserStore/modifyLists(_:_:)``.
+    @inline(__always) @discardableResult
+    mutating func modifyLists<Result>(_ user: Index, _ body: (inout UserLists) -> Result) -> Result { users.modifyLists(user, body) }
+
+    /// The index of a user; a blank one is inserted if it is not here.
+    mutating func insert(_ user: UserID) -> (index: Index, isNew: Bool) { users.insert(user) }
+
+    /// Removes a user from memory.
+    mutating func remove(_ user: Index) { users.remove(user) }
+
+    /// Changes the counters.
+    @inline(__always)
+    mutating func count(_ body: (inout OwnerCounters) -> Void) { body(&counters) }
+
+    /// Stores a policy if it is newer than the one here. Returns whether it was.
+    mutating func merge(_ policy: Policies.Entry, of app: String) -> Bool { policies.merge(policy, of: app) }
+
+    /// Notes the bytes of a user's webhook events that wait.
+    mutating func noteBacklog(_ bytes: Int, of user: Index) { webhookBacklog.set(bytes, of: users.user(at: user)) }
+
+    #if DEBUG
+        /// Replaces what the configuration decides. For tests.
+        mutating func configure(_ body: (inout Policies, inout WebhookBacklog) -> Void) { body(&policies, &webhookBacklog) }
+    #endif
 }

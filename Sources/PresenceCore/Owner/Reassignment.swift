@@ -31,7 +31,7 @@ struct Reassignment {
                 misrouted[peer].append(owner.users.user(at: index))
             }
             if let grace = RunningGraces(now: now).grace(of: index, in: owner) { graces[role.owner, default: []].append(grace) }
-            owner.users.modify(index) { $0.becomeReplica() }
+            owner.modify(index) { $0.becomeReplica() }
             OwnedWebhookLog(user: index).count(in: &owner)
         }
         // Nodes that had registered here for users of other owners register with those owners.
@@ -47,7 +47,7 @@ struct Reassignment {
     /// Schedules a review of a user whose lists break a rule: other replicas may know more of them.
     func repairListsLater(of index: Owner.Index, in owner: inout Owner) {
         owner.repairQuotaLater(index, at: now)
-        FriendFollows(user: index).repairLater(by: &owner, at: now)
+        SubscriptionEnds(user: index, kind: .status).repairLater(by: &owner, at: now)
         ChainVisibility(user: index).repairLater(by: &owner, at: now)
     }
 
@@ -64,7 +64,7 @@ struct Reassignment {
     private func promote(_ index: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
         guard owner.users[index].isReplica else { return }
         let time = owner.knownSince(at: now)
-        owner.users.modify(index) { user in
+        owner.modify(index) { user in
             user.isReplica = false
             // From now on the record is shown under the visibility that is known here.
             user.keptBeforeRule = []
@@ -76,13 +76,13 @@ struct Reassignment {
             owner.publish(index, into: &outbox)
         }
         let confirmationDeadline = now.instant + owner.settings.reconnectGrace
-        owner.users.modify(index) { user in
+        owner.modify(index) { user in
             // The gateways may lack targets. The previous owner held them back until they were on disk, or never knew them.
             user.subscriptions.observeAll(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
         if !owner.users[index].lists.isEmpty {
-            owner.users.modifyLists(index) { $0.learn(.friend, at: time) }
+            owner.modifyLists(index) { $0.learn(.friend, at: time) }
             OwnedWebhookLog(user: index).count(in: &owner)
         }
         OwnedProfile(user: index).publish(isLate: true, by: &owner, in: &outbox[at: now])

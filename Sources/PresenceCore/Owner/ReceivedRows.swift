@@ -10,16 +10,16 @@ struct ReceivedRows {
 
     /// Takes a durable row back at the start.
     static func load(_ row: Row, into owner: inout Owner, at now: Now) throws(RowError) {
-        owner.clock.observe(row.version)
+        owner.observe(row.version)
         let user = owner.index(of: row.user)
         switch row.kind.place {
         case .record: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
         case .visibility:
             let privacy = try Privacy(row)
-            owner.users.modify(user) { $0.record.privacy = privacy }
+            owner.modify(user) { $0.record.privacy = privacy }
         case .subscriptions:
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
-            owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
+            owner.modify(user) { _ = $0.subscriptions.merge(entry) }
         case .list: try owner.load(listed: row, of: user)
         case .node, .everyNode: throw RowError(row, "is not a row of a user")
         }
@@ -33,12 +33,12 @@ struct ReceivedRows {
         var groups: [(user: Owner.Index, row: Row)] = []
         for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
-                owner.counters.clocksRefused += 1
+                owner.count { $0.clocksRefused += 1 }
                 isBelieved = false
                 continue
             }
-            let (user, isNew) = owner.users.insert(row.user)
-            if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
+            let (user, isNew) = owner.insert(row.user)
+            if isNew, !isOwned(row.user) { owner.modify(user) { $0.isReplica = true } }
             if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {
                 lists.append(LateRows(user: user, kind: row.kind, version: owner.users[user].list(row.kind).version))
             }
@@ -142,7 +142,7 @@ struct ReceivedRows {
         let isWritten = merge(try owner.users[user].record(in: row, facts, with: rule), of: user, into: &owner, &outbox)
         // An owner shows a received record at once, under its current visibility. A later copy of the record does not undo that.
         if owner.users[user].record.version == row.version {
-            owner.users.modify(user) { user in
+            owner.modify(user) { user in
                 let isKept = user.isReplica && user.awaitsRule(facts) && old.version < row.version
                 user.keptBeforeRule = isKept ? [old] : []
             }
@@ -170,7 +170,7 @@ struct ReceivedRows {
         guard owner.users[user].isReplica else { return owner.merge([entry], at: user, in: &outbox[at: now]) }
         guard owner.accepts(entry.version, at: now) else { return false }
         let entry = entry.observed(at: owner.clock.milliseconds(at: now.wall))
-        guard owner.users.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
+        guard owner.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
         outbox.rows.append(row)
         return true
     }
@@ -184,7 +184,7 @@ struct ReceivedRows {
         let old = record.privacy?.version ?? .zero
         // Under the current version a viewer may have received the record by another visibility, whichever of them shows more.
         let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
-        let before = owner.users.modify(user) { user in
+        let before = owner.modify(user) { user in
             user.record.privacy = privacy
             return user.keptBeforeRule.takeAll().first
         }
@@ -194,8 +194,8 @@ struct ReceivedRows {
             var kept = privacy
             // The newer visibility may be in an older row.
             if privacy.version < old || isUnaware {
-                kept.raise(to: owner.clock.next(at: now.wall))
-                owner.users.modify(user) { $0.record.privacy = kept }
+                kept.raise(to: owner.nextVersion(at: now))
+                owner.modify(user) { $0.record.privacy = kept }
             }
             outbox.rows.append(Row(kept, of: record.user))
             if kept.version != privacy.version { outbox.rowsForOwners.append(Row(kept, of: record.user)) }

@@ -36,7 +36,7 @@ struct SharedFacts {
             let refusal = Refusal(code: 6017, detail: "\(error.setting): \(error.problem)")
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }
-        let entry = Policies.Entry(app: changed, version: owner.clock.next(at: now.wall))
+        let entry = Policies.Entry(app: changed, version: owner.nextVersion(at: now))
         apply(entry, of: app, &owner, &cluster, at: now)
         cluster.outbox.answerWhenStored(request.id, .done, to: peer)
     }
@@ -52,7 +52,7 @@ struct SharedFacts {
         guard kicks.hasRoom(for: request.user, by: policy) else {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
-        let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.clock.next(at: now.wall))
+        let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.nextVersion(at: now))
         owner.kick(request.user, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
         cluster.outbox.answerWhenStored(request.id, .done, to: peer)
@@ -73,7 +73,7 @@ struct SharedFacts {
 
     /// Loads a policy from disk.
     mutating func load(policy row: Row, _ owner: inout Owner) throws(RowError) {
-        _ = owner.policies.merge(try row.policy(), of: String(row.user.app))
+        _ = owner.merge(try row.policy(), of: String(row.user.app))
     }
 
     /// Loads a kick from disk. The disk may keep it for longer than it counts.
@@ -95,7 +95,7 @@ struct SharedFacts {
 
     private func apply(_ entry: Policies.Entry, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         let old = owner.policies.policy(of: .policyUser(of: app))
-        guard owner.policies.merge(entry, of: app) else { return }
+        guard owner.merge(entry, of: app) else { return }
         cluster.outbox.rows.append(Row(policy: entry, of: app))
         owner.policyChanged(of: app, from: old, in: &cluster.outbox[at: now])
         cluster.sendToGateways(Self.message(of: app, owner))
@@ -114,8 +114,8 @@ extension Owner {
     /// Ends the sessions of a user. The gateways end the streams when the kick reaches them.
     fileprivate mutating func kick(_ id: UserID, in turn: inout Turn) {
         let user = index(of: id)
-        let ended = users.modify(user) { $0.endAll(at: turn.now.wall) }
-        counters.sessionsKicked += UInt64(ended.count { !$0.isCounted })
+        let ended = modify(user) { $0.endAll(at: turn.now.wall) }
+        count { $0.sessionsKicked += UInt64(ended.count { !$0.isCounted }) }
         refresh(user, StatusChange(end: .kick), in: &turn)
         removeBlank(id)
     }

@@ -18,7 +18,7 @@ enum SlotTransfer {
     /// Changes the ring, and starts its transfer.
     static func change(to new: Placement, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
         let old = cluster.placement
-        owner.nodesCount = max(new.ring.members.count, 1)
+        owner.ringChanged(nodesCount: max(new.ring.members.count, 1))
         if cluster.ownership.change(to: new, clock: owner.clock.current(at: now.wall), at: now) {
             for peer in cluster.peers.others { cluster.send(.requestOffer, to: peer) }
         }

@@ -63,9 +63,6 @@ public enum CallAnswer: Equatable, Sendable {
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case rateLimited(retryAfter: Int)
 
-    /// The record of the caller after a change.
-    public static func userStatus(_ record: Record) -> CallAnswer { .owner(.record(record)) }
-
     /// The change has been made.
     public static let done = CallAnswer.owner(.done)
 

@@ -63,23 +63,3 @@ public struct CoreSettings: Sendable, Equatable {
 
     public init() {}
 }
-
-extension CoreSettings {
-    /// ``PresenceWire/Policy/offlineGrace`` of apps that do not set it.
-    public var offlineGrace: Duration {
-        get { policy.offlineGrace }
-        set { policy.offlineGrace = newValue }
-    }
-
-    /// ``PresenceWire/Policy/livenessTimeout`` of apps that do not set it.
-    public var heartbeatTimeout: Duration {
-        get { policy.livenessTimeout }
-        set { policy.livenessTimeout = newValue }
-    }
-
-    /// ``PresenceWire/Policy/subscriptionsMax`` of apps that do not set it.
-    public var subscriptionsMax: Int {
-        get { Int(policy.subscriptionsMax) }
-        set { policy.subscriptionsMax = Int64(newValue) }
-    }
-}

@@ -43,6 +43,13 @@ struct SlotIndex {
         }
     }
 
+    /// The XOR of the hashes of the users of these slots for which `isWanted` holds.
+    func hash(of slots: ClosedRange<Slot>, where isWanted: (Slot) -> Bool, by hash: (Index) -> UInt64) -> UInt64 {
+        var sum: UInt64 = 0
+        forEach(in: slots) { slot, index in if isWanted(slot) { sum ^= hash(index) } }
+        return sum
+    }
+
     /// The indices of the users of the slots for which `isWanted` holds, in the order of the slots.
     func users(where isWanted: (Slot) -> Bool) -> [Index] {
         var found: [Index] = []

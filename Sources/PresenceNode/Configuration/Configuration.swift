@@ -221,8 +221,8 @@ public struct NodeConfiguration: Sendable {
         log.level = try reader.text("logLevel") ?? log.level
         log.format = try reader.text("logFormat") ?? log.format
         gateway.heartbeatInterval = try reader.seconds("heartbeatInterval") ?? gateway.heartbeatInterval
-        core.heartbeatTimeout = try reader.seconds("heartbeatTimeout") ?? core.heartbeatTimeout
-        core.offlineGrace = try reader.seconds("offlineGrace") ?? core.offlineGrace
+        core.policy.livenessTimeout = try reader.seconds("heartbeatTimeout") ?? core.policy.livenessTimeout
+        core.policy.offlineGrace = try reader.seconds("offlineGrace") ?? core.policy.offlineGrace
         core.reconnectGrace = try reader.seconds("reconnectGrace") ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection") ?? streamsPerConnectionMax
         connectionsPerAddressMax = try reader.integer("connectionsPerAddress")
@@ -326,10 +326,10 @@ public struct NodeConfiguration: Sendable {
                 setting: "cluster-tls-certificate",
                 problem: "needs cluster-tls-key and cluster-tls-ca as well; \(3 - clusterFiles.count) of the three are missing")
         }
-        guard core.heartbeatTimeout > gateway.heartbeatInterval else {
+        guard core.policy.livenessTimeout > gateway.heartbeatInterval else {
             throw ConfigurationError(
                 setting: "heartbeatTimeout",
-                problem: "\(core.heartbeatTimeout) is not longer than heartbeatInterval (\(gateway.heartbeatInterval))")
+                problem: "\(core.policy.livenessTimeout) is not longer than heartbeatInterval (\(gateway.heartbeatInterval))")
         }
         guard ["text", "json"].contains(log.format) else {
             throw ConfigurationError(setting: "log-format", problem: "\"\(log.format)\" is not text or json")

@@ -156,13 +156,13 @@ extension KnownSettings {
             "heartbeatInterval", .seconds(1...86_400), default: standard.gateway.heartbeatInterval,
             "The time between two PINGs (HTTP/2) or comments (HTTP/1.1) that the node sends on an idle connection."),
         NodeSetting(
-            "heartbeatTimeout", .seconds(2...86_400), default: standard.core.heartbeatTimeout,
+            "heartbeatTimeout", .seconds(2...86_400), default: standard.core.policy.livenessTimeout,
             """
             A session whose client is silent for this long is lost. It must be longer than `heartbeatInterval`. It is the default of the \
             policy setting `liveness.timeout`, except in preset `tencent`.
             """),
         NodeSetting(
-            "offlineGrace", .seconds(0...3_600), default: standard.core.offlineGrace,
+            "offlineGrace", .seconds(0...3_600), default: standard.core.policy.offlineGrace,
             """
             A user whose last session is lost has this long to return before viewers see OFFLINE. It is the default of the policy setting \
             `offlineGrace`, except in preset `tencent`.

@@ -55,26 +55,27 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_logins_rate_limited_total", "Logins that this node refused with 7008, by the limit that was reached.",
             LoginRates.Reason.allCases.map { (labels: [("reason", $0.rawValue)], value: Double(loginsRefused[$0] ?? 0)) })
-        metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
+        metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.owner.logouts)
         metrics.counter(
             "rollcall_sessions_disconnected_total",
-            "Sessions that ended without a logout, because the connection ended, counted by the owner.", node.sessionsDisconnected)
-        metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.sessionsKicked)
+            "Sessions that ended without a logout, because the connection ended, counted by the owner.", node.owner.sessionsDisconnected)
+        metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.owner.sessionsKicked)
         metrics.counter(
             "rollcall_sessions_evicted_total", "Sessions ended to make room for newer ones of the same user, counted by the owner.",
-            node.sessionsEvicted)
+            node.owner.sessionsEvicted)
         metrics.counter(
             "rollcall_sessions_silent_total", "Sessions ended because the client sent nothing within the heartbeat timeout.",
             sum(\.silentSessions))
         metrics.counter(
-            "rollcall_subscriptions_evicted_total", "Subscriptions removed to make room for newer ones of the same user.", node.evictions)
+            "rollcall_subscriptions_evicted_total", "Subscriptions removed to make room for newer ones of the same user.",
+            node.owner.evictions)
         metrics.counter(
             "rollcall_subscription_tombstones_collected_total",
             "Tombstones of ended subscriptions that were deleted, counted by each replica of the user.",
-            node.tombstonesForgotten)
+            node.owner.tombstonesForgotten)
         metrics.counter(
             "rollcall_users_removed_total",
-            "Users deleted after users.forgetAfter, counted by each replica of the user.", node.usersRemoved)
+            "Users deleted after users.forgetAfter, counted by each replica of the user.", node.owner.usersRemoved)
     }
 
     private func describeConnections(_ metrics: inout MetricsText) {
@@ -190,9 +191,9 @@ struct MetricsSnapshot {
             "rollcall_webhook_dead_letters_total",
             "Webhook events that will not be delivered: too old, or too many of a user, of an app or of the node waited.",
             [
-                (labels: [("reason", "expired")], value: Double(webhooks.expired)),
-                (labels: [("reason", "full")], value: Double(webhooks.dropped)),
-                (labels: [("reason", "backlog")], value: Double(webhooks.beyondBacklog)),
+                (labels: [("reason", "expired")], value: Double(node.owner.webhookEventsExpired)),
+                (labels: [("reason", "full")], value: Double(node.owner.webhookEventsDropped)),
+                (labels: [("reason", "backlog")], value: Double(node.owner.webhookEventsBeyondBacklog)),
             ])
         metrics.gauge(
             "rollcall_webhook_users_waiting", "Users with webhook events that the receiver has not accepted.",
@@ -287,16 +288,16 @@ struct MetricsSnapshot {
         let samples = { (value: (NodeStatistics.PeerStatistics) -> Double) in
             peers.map { (labels: [("peer", $0.id.rawValue)], value: value($0)) }
         }
-        metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
+        metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.link.deltasSent) })
         metrics.counter(
             "rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.",
-            samples { Double($0.deltasCoalesced) })
+            samples { Double($0.link.deltasCoalesced) })
         metrics.counter("rollcall_deltas_received_total", "Records received from another node.", samples { Double($0.deltasReceived) })
-        metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.batchesSent) })
-        metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.bytesSent) })
+        metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.link.batchesSent) })
+        metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.link.bytesSent) })
         metrics.counter(
             "rollcall_link_overflows_total", "Times a link's queue was full and dropped; the peer then receives the full state again.",
-            samples { Double($0.overflows) })
+            samples { Double($0.link.overflows) })
         metrics.counter(
             "rollcall_link_visibilities_total",
             "Visibilities of users sent to another node with all their names; each connection carries an unchanged one once.",
@@ -308,7 +309,7 @@ struct MetricsSnapshot {
             Double(node.messagesPostponed))
         metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
         metrics.counter(
-            "rollcall_clocks_refused_total", "Versions refused because their time is too far in the future.", node.clocksRefused)
+            "rollcall_clocks_refused_total", "Versions refused because their time is too far in the future.", node.owner.clocksRefused)
         let condition = node.condition
         metrics.gauge(
             "rollcall_clock_wrong", "1 while this node gives its slots away because its clock is wrong.", condition.isClockWrong ? 1 : 0)

@@ -23,7 +23,7 @@ struct LoadReading: Sendable {
     init() {}
 
     init(_ node: NodeStatistics, _ gateways: [GatewayLoop.Counters]) {
-        (logins, logouts, lost, usersOnline) = (node.logins, node.logouts, node.sessionsDisconnected, node.usersOnline)
+        (logins, logouts, lost, usersOnline) = (node.logins, node.owner.logouts, node.owner.sessionsDisconnected, node.usersOnline)
         changes = logins + logouts + lost
         for gateway in gateways {
             pushes += gateway.gateway.recordsPushed

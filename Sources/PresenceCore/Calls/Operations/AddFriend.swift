@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `addFriend`: adds a friend, or asks the user for approval (P12–P14).
-enum AddFriend: ClientOperation {
+enum AddFriend: ChainChange {
     static let description = OpenAPI.Operation(
         name: "addFriend", summary: "Adds a friend, or sends a friend request if the user must approve it.",
         request: Schema.object([
@@ -30,19 +30,13 @@ enum AddFriend: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: [])
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: ChainAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         try json.chainOutcome(in: answer)
     }
 }
 
 /// `doResponse`: accepts or rejects a friend request (P16, P17).
-enum DoResponse: ClientOperation {
+enum DoResponse: ChainChange {
     static let description = OpenAPI.Operation(
         name: "doResponse", summary: "Accepts or rejects a friend request.",
         request: Schema.object([
@@ -64,19 +58,14 @@ enum DoResponse: ClientOperation {
         return API.Parsed(call: .chain(.respond(other, command)), subject: subject, errors: [])
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: ChainAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         try json.chainOutcome(in: answer)
     }
 }
 
 /// `deleteFriends`: removes friends from the caller's list, and with `delType` 2 the caller from theirs (P15).
-enum DeleteFriends: ClientOperation {
+enum DeleteFriends: ChainChange {
+    typealias Answer = ChainAnswer
     static let description = OpenAPI.Operation(
         name: "deleteFriends", summary: "Removes friends, from the caller's list alone or from both lists.",
         request: Schema.object([
@@ -98,16 +87,6 @@ enum DeleteFriends: ClientOperation {
             throw .parameter("delType: is missing; it must be 1 (from the caller's list) or 2 (from both lists)")
         }
         return type == 2
-    }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.chainOutcomes(in: answer, errors)
     }
 }
 
@@ -158,13 +137,9 @@ extension Schema {
 
 extension JSONWriter {
     /// Writes the results of a call about several users.
-    mutating func chainOutcomes(in answer: ChainAnswer, _ errors: [UserError]) { chainOutcomes(answer.outcomes, errors, answer.remnant) }
-
-    /// Writes the results of a call about several users.
     mutating func chainOutcomes(_ outcomes: [ChainOutcome], _ errors: [UserError], _ remnant: Remnant = .none) {
         object { json in
-            json.key("resultList")
-            json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }
+            json.array("resultList", outcomes) { json, outcome in json.object { $0.members(of: outcome) } }
             json.member("errorUserList", errors)
             json.members(of: remnant)
         }

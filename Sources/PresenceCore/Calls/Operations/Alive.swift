@@ -4,6 +4,7 @@ import PresenceWire
 ///
 /// Any node takes the call. The owner of the user forwards it to the node of the session, as it forwards a renewal.
 enum Alive: ClientOperation {
+    typealias Answer = DoneAnswer
     static let description = OpenAPI.Operation(
         name: "alive",
         summary: "Shows that the client of a session runs. A stream that was opened with alive=client needs it within heartbeatTimeout.",
@@ -15,12 +16,6 @@ enum Alive: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         guard let session = try fields.session() else { throw .parameter("sessionID: is missing; it must be that of onConnected") }
         return API.Parsed(call: .alive(session), subject: subject, errors: [], session: session)
-    }
-
-    static func write(_ answer: DoneAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.object { _ in }
     }
 }
 

@@ -1,7 +1,8 @@
 import PresenceWire
 
 /// `addBlackList`: puts users on the caller's blocklist (P29).
-enum AddBlackList: ClientOperation {
+enum AddBlackList: ChainChange {
+    typealias Answer = ChainAnswer
     static let description = OpenAPI.Operation(
         name: "addBlackList",
         summary: "Blocks users. Their friendships and requests with the caller end, and they see the caller OFFLINE.",
@@ -13,20 +14,11 @@ enum AddBlackList: ClientOperation {
         let found = try fields.otherUsers("userIDs", than: subject, policy)
         return API.Parsed(call: .chain(.setBlocked(found.users, true)), subject: subject, errors: found.errors)
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.chainOutcomes(in: answer, errors)
-    }
 }
 
 /// `deleteBlackList`: removes users from the caller's blocklist (P30).
-enum DeleteBlackList: ClientOperation {
+enum DeleteBlackList: ChainChange {
+    typealias Answer = ChainAnswer
     static let description = OpenAPI.Operation(
         name: "deleteBlackList", summary: "Removes users from the caller's blocklist. Friendships do not come back.",
         request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.chainBatchMax)), Schema.asUser]),
@@ -37,20 +29,11 @@ enum DeleteBlackList: ClientOperation {
         let found = try fields.otherUsers("userIDs", than: subject, policy)
         return API.Parsed(call: .chain(.setBlocked(found.users, false)), subject: subject, errors: found.errors)
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.chainOutcomes(in: answer, errors)
-    }
 }
 
 /// `getBlackList`: returns the caller's blocklist by pages (P31).
-enum GetBlackList: ClientOperation {
+enum GetBlackList: ChainOperation {
+    typealias Answer = FriendCallResult
     static let description = OpenAPI.Operation(
         name: "getBlackList", summary: "Returns the users on the caller's blocklist by pages.",
         request: Schema.object([
@@ -69,14 +52,6 @@ enum GetBlackList: ClientOperation {
         let call = FriendCall.blocked(after: try fields.text("cursor", bytesMax: Limits.nameBytesMax), limit: Int(limit))
         return API.Parsed(call: .friendCall(call), subject: subject, errors: [])
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.value(answer.json)
-    }
 }
 
 extension OwnerRequest {
@@ -87,8 +62,7 @@ extension OwnerRequest {
         let users = page.prefix(limit)
         var json = JSONWriter(reserving: 32 + 32 * users.count)
         json.object { json in
-            json.key("userIDs")
-            json.array { json in for entry in users { json.string(entry.key) } }
+            json.array("userIDs", users) { $0.string($1.key) }
             json.member("seq", list.sequence)
             if page.count > limit, let last = users.last { json.member("cursor", last.key) }
         }

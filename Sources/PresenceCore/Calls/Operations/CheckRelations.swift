@@ -1,7 +1,8 @@
 import PresenceWire
 
 /// `checkFriends`: tells which users are in the caller's list, and which have the caller in theirs (P18, P19).
-enum CheckFriends: ClientOperation {
+enum CheckFriends: ChainOperation {
+    typealias Answer = RelationsAnswer
     static let description = OpenAPI.Operation(
         name: "checkFriends", summary: "Tells which users are friends of the caller, in the caller's list or in both lists.",
         request: Schema.relationCheck, isBodyRequired: true,
@@ -12,19 +13,12 @@ enum CheckFriends: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         try fields.relationCheck(of: subject, in: .friends, policy)
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: RelationsAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.relations(answer.relations, errors)
-    }
 }
 
 /// `checkBlackList`: tells which users the caller has blocked, and which have blocked the caller. For back ends alone: nobody else may
 /// learn who has blocked a user.
-enum CheckBlackList: ClientOperation {
+enum CheckBlackList: ChainOperation {
+    typealias Answer = RelationsAnswer
     static let description = OpenAPI.Operation(
         name: "checkBlackList",
         summary: "Tells which users the caller has blocked, and who has blocked the caller; only for tokens with role \"admin\".",
@@ -36,23 +30,22 @@ enum CheckBlackList: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         try fields.relationCheck(of: subject, in: .blocked, policy)
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: RelationsAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.relations(answer.relations, errors)
-    }
 }
 
 /// Whether each user of a check is in the list.
-struct RelationsAnswer: OperationAnswer {
+struct RelationsAnswer: PlainAnswer {
     let relations: [UserRelation]
 
     init?(_ answer: CallAnswer) {
         guard case .relationsChecked(let relations) = answer else { return nil }
         self.relations = relations
+    }
+
+    func write(_ errors: [UserError], into json: inout JSONWriter) {
+        json.object { json in
+            json.array("resultList", relations) { $0.relation($1) }
+            json.member("errorUserList", errors)
+        }
     }
 }
 
@@ -170,14 +163,6 @@ extension Schema {
 }
 
 extension JSONWriter {
-    fileprivate mutating func relations(_ relations: [UserRelation], _ errors: [UserError]) {
-        object { json in
-            json.key("resultList")
-            json.array { json in for relation in relations { json.relation(relation) } }
-            json.member("errorUserList", errors)
-        }
-    }
-
     fileprivate mutating func relation(_ relation: UserRelation) {
         let isKnown = relation.hasCaller != nil
         let type: Int64 = (relation.isListed ? 1 : 0) + (relation.hasCaller == true ? 2 : 0)

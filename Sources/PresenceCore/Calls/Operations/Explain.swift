@@ -40,8 +40,7 @@ enum Explain: OperatorOperation {
             json.member("preset", preset.rawValue)
             if let part = parts.first(where: { $0.part == .target }) { json.member("ownerOfTarget", json: part.json) }
             if let part = parts.first(where: { $0.part == .viewer }) { json.member("ownerOfViewer", json: part.json) }
-            json.key("nodes")
-            json.array { json in for part in parts where part.part == .view { json.value(part.json) } }
+            json.array("nodes", parts.filter { $0.part == .view }) { $0.value($1.json) }
         }
     }
 }
@@ -53,9 +52,7 @@ extension Explain {
     ) {
         calls.ask(.explain(viewer, .target), of: target, for: call, &cluster)
         calls.ask(.explain(target, .viewer), of: viewer, for: call, &cluster)
-        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            cluster.send(.request(calls.waiting.send(.explain(target, .view), of: viewer, for: call, to: peer)), to: peer)
-        }
+        calls.askAllNodes(.explain(target, .view), of: viewer, for: call, &cluster)
     }
 }
 
@@ -86,8 +83,7 @@ enum ExplanationText {
         json.key("userStatus")
         json.userStatus(user.record)
         write(user.sessions, into: &json, cluster, at: now)
-        json.key("watchedByNodes")
-        json.array { json in for peer in user.watchers { json.string(cluster.peers[peer].peer.id.rawValue) } }
+        json.array("watchedByNodes", user.watchers) { $0.string(cluster.peers[$1].peer.id.rawValue) }
         if let privacy = user.record.privacy {
             json.member("visibility", privacy.visibility.mode.rawValue)
             json.member("invisible", privacy.visibility.isInvisible)
@@ -193,17 +189,14 @@ enum ExplanationText {
     }
 
     private static func write(_ sessions: [OwnedSession], into json: inout JSONWriter, _ cluster: Cluster, at now: Now) {
-        json.key("sessions")
-        json.array { json in
-            for session in sessions {
-                json.object { json in
-                    json.member("sessionID", session.id.description)
-                    json.member("platform", session.platform)
-                    json.member("deviceID", session.deviceID)
-                    json.member("node", cluster.peers[session.peer].peer.id.rawValue)
-                    if let until = session.graceDeadline {
-                        json.member("mayResumeForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
-                    }
+        json.array("sessions", sessions) { json, session in
+            json.object { json in
+                json.member("sessionID", session.id.description)
+                json.member("platform", session.platform)
+                json.member("deviceID", session.deviceID)
+                json.member("node", cluster.peers[session.peer].peer.id.rawValue)
+                if let until = session.graceDeadline {
+                    json.member("mayResumeForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
                 }
             }
         }

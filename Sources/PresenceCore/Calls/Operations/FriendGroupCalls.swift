@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `createFriendGroup`: creates groups of friends, and adds friends to each of them (P32).
-enum CreateFriendGroup: ClientOperation {
+enum CreateFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "createFriendGroup", summary: "Creates groups of friends, and adds friends to each of them.",
         request: Schema.object([
@@ -16,19 +16,13 @@ enum CreateFriendGroup: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: found.errors)
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has a group of one of these names")
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.groupResults(of: answer, call.errors, ifWrongGroup: "the caller has a group of one of these names")
     }
 }
 
 /// `deleteFriendGroup`: deletes groups of friends. The friends stay in the list (P33).
-enum DeleteFriendGroup: ClientOperation {
+enum DeleteFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "deleteFriendGroup", summary: "Deletes groups of friends. The friends stay in the list.",
         request: Schema.object([Schema.required("groupNames", Schema.groupNames), Schema.asUser]), isBodyRequired: true,
@@ -38,19 +32,13 @@ enum DeleteFriendGroup: ClientOperation {
         API.Parsed(call: .friendCall(.deleteGroups(try fields.requiredGroupNames(policy))), subject: subject, errors: [])
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { _ in }
     }
 }
 
 /// `renameFriendGroup`: gives a group of friends another name (P36).
-enum RenameFriendGroup: ClientOperation {
+enum RenameFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "renameFriendGroup", summary: "Gives a group of friends another name.",
         request: Schema.object([
@@ -62,13 +50,7 @@ enum RenameFriendGroup: ClientOperation {
         return API.Parsed(call: .friendCall(.renameGroup(old, to: new)), subject: subject, errors: [])
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
             json.groupResult(
                 answer.code, ifWrongGroup: "the caller has no group of the old name, or another one of the new name")
@@ -77,7 +59,8 @@ enum RenameFriendGroup: ClientOperation {
 }
 
 /// `getFriendGroups`: returns groups with their friends (P37).
-enum GetFriendGroups: ClientOperation {
+enum GetFriendGroups: ChainOperation {
+    typealias Answer = FriendCallResult
     static let description = OpenAPI.Operation(
         name: "getFriendGroups", summary: "Returns groups of friends with their users, in the order of their creation.",
         request: Schema.object([
@@ -99,18 +82,10 @@ enum GetFriendGroups: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .friendCall(.groups(try fields.groupNames(countMin: 0))), subject: subject, errors: [])
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.value(answer.json)
-    }
 }
 
 /// `addFriendsToFriendGroup`: adds friends to a group (P34).
-enum AddFriendsToFriendGroup: ClientOperation {
+enum AddFriendsToFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "addFriendsToFriendGroup", summary: "Adds friends to a group.", request: Schema.groupMembers, isBodyRequired: true,
         answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
@@ -120,19 +95,13 @@ enum AddFriendsToFriendGroup: ClientOperation {
         return API.Parsed(call: .friendCall(.addToGroup(name, found.users)), subject: subject, errors: found.errors)
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has no group of this name")
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.groupResults(of: answer, call.errors, ifWrongGroup: "the caller has no group of this name")
     }
 }
 
 /// `delFriendsFromFriendGroup`: removes friends from a group. They stay in the list (P35).
-enum DelFriendsFromFriendGroup: ClientOperation {
+enum DelFriendsFromFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "delFriendsFromFriendGroup", summary: "Removes friends from a group. They stay in the list.", request: Schema.groupMembers,
         isBodyRequired: true, answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
@@ -142,14 +111,8 @@ enum DelFriendsFromFriendGroup: ClientOperation {
         return API.Parsed(call: .friendCall(.removeFromGroup(name, found.users)), subject: subject, errors: found.errors)
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.groupResults(of: answer, errors, ifWrongGroup: "the caller has no group of this name")
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.groupResults(of: answer, call.errors, ifWrongGroup: "the caller has no group of this name")
     }
 }
 
@@ -223,8 +186,7 @@ extension JSONWriter {
     fileprivate mutating func groupResults(of result: FriendCallResult, _ errors: [UserError], ifWrongGroup text: String) {
         object { json in
             json.groupResult(result.code, ifWrongGroup: text)
-            json.key("resultList")
-            json.array { json in for outcome in result.users { json.object { $0.members(of: outcome) } } }
+            json.array("resultList", result.users) { json, outcome in json.object { $0.members(of: outcome) } }
             json.member("errorUserList", errors)
         }
     }

@@ -1,15 +1,17 @@
 import PresenceWire
 
 /// `getFriendList`: returns the caller's friends, or what has changed since a sequence (P9, P10).
-enum GetFriendList: ClientOperation {
+enum GetFriendList: ChainOperation {
     /// A page of the list, or its changes, as a JSON object.
-    struct Answer: OperationAnswer {
+    struct Answer: PlainAnswer {
         let json: [UInt8]
 
         init?(_ answer: CallAnswer) {
             guard case .listed(let json) = answer else { return nil }
             self.json = json
         }
+
+        func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
     }
 
     static let description = OpenAPI.Operation(
@@ -48,14 +50,6 @@ enum GetFriendList: ClientOperation {
         guard let text = try fields.text("cursor", bytesMax: FriendQuery.Cursor.textBytesMax) else { return nil }
         guard let cursor = FriendQuery.Cursor(text: text) else { throw .parameter("cursor: must be that of the page before") }
         return cursor
-    }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.value(answer.json)
     }
 }
 
@@ -114,8 +108,7 @@ private struct FriendListAnswer {
                     count += 1
                 }
             }
-            json.key("deleted")
-            json.array { json in for entry in entries where entry.isRemoved { json.string(entry.key) } }
+            json.array("deleted", entries.filter(\.isRemoved)) { $0.string($1.key) }
             json.member("isFull", isFull)
             json.member("seq", list.sequence)
             if hasMore || count < entries.count, count > 0 {

@@ -1,7 +1,8 @@
 import PresenceWire
 
 /// `getPendencyList`: returns the caller's friend requests by pages (P21–P26).
-enum GetPendencyList: ClientOperation {
+enum GetPendencyList: ChainOperation {
+    typealias Answer = FriendCallResult
     static let description = OpenAPI.Operation(
         name: "getPendencyList", summary: "Returns the caller's friend requests by pages, in the order of their last change.",
         request: Schema.object([
@@ -37,18 +38,10 @@ enum GetPendencyList: ClientOperation {
             limit: Int(try fields.integer("numPerPage", in: 1...Int64(RequestQuery.limitMax)) ?? Int64(RequestQuery.limitMax)))
         return API.Parsed(call: .friendCall(.requests(query)), subject: subject, errors: [])
     }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.value(answer.json)
-    }
 }
 
 /// `deletePendency`: removes friend requests from the caller's list. The other users keep theirs (P27).
-enum DeletePendency: ClientOperation {
+enum DeletePendency: ChainChange {
     static let description = OpenAPI.Operation(
         name: "deletePendency", summary: "Removes friend requests from the caller's list.",
         request: Schema.object([
@@ -65,24 +58,19 @@ enum DeletePendency: ClientOperation {
         return API.Parsed(call: .friendCall(.deleteRequests(found.users, kind)), subject: subject, errors: found.errors)
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         let failed = answer.users.filter { $0.code != .done }
         json.object { json in
             json.member(
                 "errorUserList",
-                errors + failed.map { UserError(userID: String($0.user.id), code: Int($0.code.rawValue), reason: $0.code.text) })
+                call.errors + failed.map { UserError(userID: String($0.user.id), code: Int($0.code.rawValue), reason: $0.code.text) })
         }
     }
 }
 
 /// `pendencyReport`: marks the received requests up to a time as read (P28).
-enum PendencyReport: ClientOperation {
+enum PendencyReport: ChainChange {
+    typealias Answer = FriendCallResult
     static let description = OpenAPI.Operation(
         name: "pendencyReport", summary: "Marks the received friend requests up to a time as read.",
         request: Schema.object([
@@ -95,16 +83,6 @@ enum PendencyReport: ClientOperation {
             throw .parameter("timestamp: is missing; it must be a time in milliseconds since 1970")
         }
         return API.Parsed(call: .friendCall(.readRequests(upTo: time)), subject: subject, errors: [])
-    }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.value(answer.json)
     }
 }
 

@@ -49,10 +49,8 @@ enum GetSubscribedUserStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.subscriptions(answer.page, answer.records.map { $0?.shown(by: policy) }, total: answer.total, errors: errors)
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.subscriptions(answer.page, answer.records.map { $0?.shown(by: policy) }, total: answer.total, errors: call.errors)
     }
 }
 
@@ -60,21 +58,19 @@ extension JSONWriter {
     /// - Parameter records: nil for a user whose owner did not answer. The node invents no status.
     fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int, errors: [UserError]) {
         object { json in
-            json.key("subscriptions")
-            json.array { json in
-                for (subscription, record) in zip(page, records) {
-                    json.object { json in
-                        json.member("userID", subscription.target.id)
-                        json.member("subscribeType", Int64(subscription.subscribeType))
-                        json.member("subscribedAt", subscription.subscribedAt)
-                        if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
-                        guard let record else { return }
-                        if Subscription.isOfProfile(subscription.subscribeType) {
-                            json.member("profileVersion", record.profileVersion)
-                        } else {
-                            json.key("userStatus")
-                            json.userStatus(record)
-                        }
+            json.array("subscriptions", zip(page, records)) { json, row in
+                let (subscription, record) = row
+                json.object { json in
+                    json.member("userID", subscription.target.id)
+                    json.member("subscribeType", Int64(subscription.subscribeType))
+                    json.member("subscribedAt", subscription.subscribedAt)
+                    if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
+                    guard let record else { return }
+                    if Subscription.isOfProfile(subscription.subscribeType) {
+                        json.member("profileVersion", record.profileVersion)
+                    } else {
+                        json.key("userStatus")
+                        json.userStatus(record)
                     }
                 }
             }

@@ -30,27 +30,25 @@ enum GetUserStatus: ClientOperation {
         if case .getUserStatus(let users) = call, users.allSatisfy({ $0 == subject }) { .always } else { .others }
     }
 
-    static func write(_ answer: UserStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        try write(answer, to: caller, errors, policy, into: &json, adding: nil)
+    static func write(_ answer: UserStatusAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        try write(answer, to: call, policy, into: &json, adding: nil)
     }
 
     /// Writes the answer. `adding` writes further members of each record.
     static func write(
-        _ answer: UserStatusAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter,
+        _ answer: UserStatusAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter,
         adding: ((UserID, inout JSONWriter) -> Void)?
     ) throws(Problem) {
         let (records, users) = (answer.records, answer.users)
         let mustBeRegistered = policy.mustBeRegistered
         let isUnknown = { (record: Record?, user: UserID) in
-            mustBeRegistered && record?.isOfKnownUser == false && user != caller
+            mustBeRegistered && record?.isOfKnownUser == false && user != call.caller
         }
         if policy.errorShape == .wholeCall {
             let unknown = zip(records, users).filter(isUnknown)
             if !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map(\.1))) }
         }
-        var errors = errors
+        var errors = call.errors
         let showsPlatforms = policy.exposesPlatforms
         json.object { json in
             json.key("userStatusList")
@@ -64,7 +62,7 @@ enum GetUserStatus: ClientOperation {
                         errors.append(UserError(unknown: user))
                         continue
                     }
-                    let isOwn = user == caller
+                    let isOwn = user == call.caller
                     json.userStatus(
                         record, showsPlatforms: showsPlatforms, isUnknown: isOwn && policy.selfReport == .unknown, isOwn: isOwn)
                     if let adding { json.reopen { adding(user, &$0) } }

@@ -3,7 +3,7 @@ import PresenceWire
 /// `importFriends`: adds friends to the caller's list alone, without requests and events. For back ends alone.
 ///
 /// A user who has a friend already keeps it as it is, so an import that is repeated changes nothing.
-enum ImportFriends: ClientOperation {
+enum ImportFriends: ChainChange {
     static let description = OpenAPI.Operation(
         name: "importFriends",
         summary: "Adds friends to the caller's list alone, without requests and events; only for tokens with role \"admin\".",
@@ -56,14 +56,8 @@ enum ImportFriends: ClientOperation {
         return friend
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.chainOutcomes(answer.users, errors)
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.chainOutcomes(answer.users, call.errors)
     }
 }
 
@@ -80,7 +74,7 @@ extension ImportFriends {
             request.writeAgain(.friend, String(outcome.user.id), of: owner, into: &outbox)
         }
         if !changes.isEmpty {
-            let version = owner.clock.nextImport(at: request.now)
+            let version = owner.nextVersion { $0.nextImport(at: request.now) }
             owner.write(changes, of: user, decidedAt: version, isSilent: true, in: &outbox[at: request.now])
         }
         owner.removeBlank(request.id)
@@ -89,7 +83,8 @@ extension ImportFriends {
 }
 
 /// `deleteAllFriends`: removes the friends of the caller, and with `delType` 2 the caller from their lists. For back ends alone.
-enum DeleteAllFriends: ClientOperation {
+enum DeleteAllFriends: ChainChange {
+    typealias Answer = ChainAnswer
     static let description = OpenAPI.Operation(
         name: "deleteAllFriends",
         summary: "Removes up to \(ChainCall.deletedMax) friends of the caller. Repeat it until resultList is empty. "
@@ -99,15 +94,5 @@ enum DeleteAllFriends: ClientOperation {
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .chain(.deleteAll(isTwoWay: try DeleteFriends.isTwoWay(fields))), subject: subject, errors: [])
-    }
-
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: ChainAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.chainOutcomes(in: answer, errors)
     }
 }

@@ -4,6 +4,7 @@ import PresenceWire
 ///
 /// The answer comes after all alive nodes acknowledged the kick, so that no node accepts an older token.
 enum Kick: OperatorOperation {
+    typealias Answer = DoneAnswer
     static let description = OpenAPI.Operation(
         name: "kick", summary: "Ends all sessions of a user and refuses tokens that were issued before.",
         request: Schema.object([
@@ -15,10 +16,6 @@ enum Kick: OperatorOperation {
         let user = try fields.user("userID", besides: caller)
         let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
         return API.Parsed(call: .kick(reason: reason), subject: user, errors: [])
-    }
-
-    static func write(_ answer: DoneAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        json.object { _ in }
     }
 }
 

@@ -15,12 +15,6 @@ enum Logout: OwnerDecision {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .logout(try fields.session()), subject: subject, errors: [])
     }
-
-    static func write(_ answer: DoneAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.object { _ in }
-    }
 }
 
 extension Logout {
@@ -28,20 +22,8 @@ extension Logout {
     static func perform(
         _ request: LogoutRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
     ) -> OwnerReply<DoneAnswer> {
-        let (session, user) = (request.session, owner.index(of: call.id))
-        let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
-        for session in ended where session.graceDeadline == nil {
-            outbox.send(.end(session.id, user: call.id, reason: SessionEnd.logout), to: session.peer)
-        }
-        owner.counters.logouts += UInt64(ended.count { !$0.isCounted })
-        owner.users.modify(user) { user in
-            if !ended.isEmpty { user.noteSeen(at: call.now.wall) }
-            user.sessions.removeAll { session == nil || $0.id == session }
-            if session == nil { user.confirmationDeadline = nil }
-            if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
-        }
-        let change = StatusChange(end: session == nil ? .logout : nil, departed: ended)
-        if !owner.refresh(user, change, in: &outbox[at: call.now]) { call.writeAgain(user, of: owner, into: &outbox) }
+        let isPublished = UserCall(id: call.id, now: call.now).logout(request.session, of: &owner, into: &outbox)
+        if !isPublished { call.writeAgain(owner.index(of: call.id), of: owner, into: &outbox) }
         return .whenStored(DoneAnswer())
     }
 }

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `modifyFriend`: changes the remark, the groups and the custom fields of a friend (P11).
-enum ModifyFriend: ClientOperation {
+enum ModifyFriend: ChainChange {
     static let description = OpenAPI.Operation(
         name: "modifyFriend", summary: "Changes the remark, the groups and the custom fields of a friend.",
         request: Schema.object([
@@ -62,13 +62,7 @@ enum ModifyFriend: ClientOperation {
         throw .parameter("values.\(key): is neither Remark, Group nor a custom field that the app declares (friends.customFields)")
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static let takesKey = true
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         guard let outcome = answer.users.first else { throw .wrongAnswer }
         json.object { json in
             json.member("userID", outcome.user.id)

@@ -47,10 +47,7 @@ enum OnlineUsers: OperatorOperation {
         guard case .onlineUsers(let query) = parsed.call else { throw .wrongAnswer }
         let users = answer.users
         json.object { json in
-            json.key("users")
-            json.array { json in
-                for user in users { json.onlineUser(user) }
-            }
+            json.array("users", users) { $0.onlineUser($1) }
             if users.count == query.limit, let last = users.last { json.member("cursor", last.user.id) }
             json.member("total", Int64(answer.total))
         }
@@ -62,23 +59,12 @@ extension JSONWriter {
     package mutating func onlineUser(_ user: OnlineUser) {
         object { json in
             json.member("userID", user.user.id)
-            json.key("platforms")
-            json.array { json in for platform in user.platforms { json.string(platform) } }
+            json.array("platforms", user.platforms) { $0.string($1) }
         }
     }
 }
 
 extension OnlineUsers {
-    /// Asks all nodes for their next users.
-    static func ask(
-        _ query: OnlineQuery, by caller: UserID, for call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster
-    ) {
-        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            let request = calls.waiting.send(.onlineUsers(query), of: caller, for: call, to: peer)
-            cluster.send(.request(request), to: peer)
-        }
-    }
-
     /// Takes the users of one node. After those of all nodes, the page has the first of them.
     static func take(
         _ users: [OnlineUser], total: UInt64, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,

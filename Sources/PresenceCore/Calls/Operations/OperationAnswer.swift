@@ -9,6 +9,38 @@ package protocol OperationAnswer {
     init?(_ answer: CallAnswer)
 }
 
+/// An answer that an operation writes without the policy of the app.
+protocol PlainAnswer: OperationAnswer {
+    /// - Parameter errors: the users of the call that are invalid.
+    func write(_ errors: [UserError], into json: inout JSONWriter)
+}
+
+extension ClientOperation where Answer: PlainAnswer {
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) {
+        answer.write(call.errors, into: &json)
+    }
+}
+
+extension OperatorOperation where Answer: PlainAnswer {
+    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) {
+        answer.write(parsed.errors, into: &json)
+    }
+}
+
+/// An operation of the relationship chain.
+protocol ChainOperation: ClientOperation {}
+
+extension ChainOperation {
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+}
+
+/// An operation that changes the relationship chain, and whose repetition can be told apart.
+protocol ChainChange: ChainOperation {}
+
+extension ChainChange {
+    static var takesKey: Bool { true }
+}
+
 extension Problem {
     /// 50001: the answer is not one to the call. Only a defect of a node causes it.
     static let wrongAnswer = Problem(.unavailable)
@@ -22,12 +54,14 @@ extension OwnAnswer {
     }
 }
 
-extension DoneAnswer: OperationAnswer {}
+extension DoneAnswer: PlainAnswer {
+    func write(_ errors: [UserError], into json: inout JSONWriter) { json.object { _ in } }
+}
 
 extension RecordAnswer: OperationAnswer {}
 
 /// The results of a call of the relationship chain, and after a block how long a dead member may show the blocker to the blocked users.
-struct ChainAnswer: OperationAnswer {
+struct ChainAnswer: PlainAnswer {
     let outcomes: [ChainOutcome]
     let remnant: Remnant
 
@@ -38,11 +72,15 @@ struct ChainAnswer: OperationAnswer {
         default: return nil
         }
     }
+
+    func write(_ errors: [UserError], into json: inout JSONWriter) { json.chainOutcomes(outcomes, errors, remnant) }
 }
 
-extension FriendCallResult: OperationAnswer {
+extension FriendCallResult: PlainAnswer {
     package init?(_ answer: CallAnswer) {
         guard case .friendCalled(let result) = answer else { return nil }
         self = result
     }
+
+    func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
 }

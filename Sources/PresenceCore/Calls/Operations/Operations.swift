@@ -189,8 +189,9 @@ extension Calls {
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
         case .importUsers(let users): importUsers(users, for: index, edge, &cluster)
         case .querySessions(let users): querySessions(of: users, for: index, edge, owner, &cluster, at: now)
-        case .onlineUsers(let query): OnlineUsers.ask(query, by: caller, for: index, &self, &cluster)
-        case .replayWebhooks(let since): ReplayWebhooks.ask(since: since, by: caller, for: index, &self, &cluster)
+        case .onlineUsers(let query): askAllNodes(.onlineUsers(query), of: caller, for: index, &cluster)
+        case .replayWebhooks(let since):
+            askAllNodes(.replayWebhooks(app: String(caller.app), since: since), of: caller, for: index, &cluster)
         case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
@@ -223,22 +224,22 @@ extension OwnerRequest {
             let event = PublishedEvent(
                 value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
             publish(event, seconds, on: &owner, into: &outbox)
-        case .subscribe(let targets, let seconds, let type, let session, _) where Subscription.isOfProfile(type):
-            subscribeProfiles(of: targets.map(\.user), seconds, type: type, by: session, on: &owner, into: &outbox)
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
-            let subscribe = SubscribeRequest(request: request, seconds: seconds, type: type, session: session, now: now)
-            switch subscribe.perform(targets, isCounted: isCounted, on: &owner, into: &outbox) {
+            let asked = FollowCall.Asked(targets: targets, seconds: seconds, type: type)
+            switch followCall(by: session).subscribe(asked, isCounted: isCounted, on: &owner, into: &outbox) {
             case .refused(let refusal): answer(refusal, into: &outbox)
             case .done(let done): answerWhenStored(done, into: &outbox)
             }
-        case .unsubscribe(let targets, let type, let session): unsubscribe(targets, of: type, by: session, on: &owner, into: &outbox)
+        case .unsubscribe(let targets, let type, let session):
+            followCall(by: session).unsubscribe(targets, of: type, on: &owner, into: &outbox)
+            answerWhenStored(.done, into: &outbox)
         case .logout(let session): Logout.decide(LogoutRequest(session: session), of: self, on: &owner, into: &outbox)
         case .subscriptions(let only, let offset, let limit, let type):
             let page = GetSubscribedUserStatus.subscriptions(of: id, at: owner, only: only, offset: offset, limit: limit, type: type)
             answerAsWritten(page, into: &outbox)
         case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
         case .visibility: answerAsWritten(.visibility(visibility(of: owner)), into: &outbox)
-        case .register: register(on: &owner, into: &outbox)
+        case .register: answerWhenStored(.record(UserCall(id: id, now: now).register(at: &owner, into: &outbox)), into: &outbox)
         case .friends(let query): answerAsWritten(friends(query, of: owner), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
@@ -250,6 +251,8 @@ extension OwnerRequest {
         }
         return true
     }
+
+    private func followCall(by session: OriginSession) -> FollowCall { FollowCall(request: request, session: session, now: now) }
 }
 
 extension RateLimits.Kind {

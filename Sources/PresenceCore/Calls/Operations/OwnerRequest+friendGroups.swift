@@ -112,22 +112,18 @@ extension OwnerRequest {
         let ids = groups.named(name).map(\.id)
         guard !ids.isEmpty else { return refused(.wrongGroup) }
         let list = list(.friend, of: owner)
-        var (changes, outcomes) = ([ChainRules.Change](), [ChainOutcome]())
-        for other in users {
+        var changes: [ChainRules.Change] = []
+        let outcomes = users.map { other in
             let key = String(other.id)
             let entry = list.entry(for: key)
-            guard var friend: Friend = entry?.fact(of: id) else {
-                outcomes.append(ChainOutcome(user: other, code: .noFriendOfGroup))
-                continue
-            }
-            if friend.groupIDs.contains(where: ids.contains) {
-                friend.groupIDs = groups.existing(friend.groupIDs).filter { !ids.contains($0) }
-                changes.append(.set(friend, key))
-                outcomes.append(ChainOutcome(user: other, code: .done))
-            } else {
+            guard var friend: Friend = entry?.fact(of: id) else { return ChainOutcome(user: other, code: .noFriendOfGroup) }
+            guard friend.groupIDs.contains(where: ids.contains) else {
                 writeAgain(.friend, key, of: owner, into: &outbox)
-                outcomes.append(ChainOutcome(user: other, code: mayHaveWritten(entry) ? .done : .notInGroup))
+                return ChainOutcome(user: other, code: mayHaveWritten(entry) ? .done : .notInGroup)
             }
+            friend.groupIDs = groups.existing(friend.groupIDs).filter { !ids.contains($0) }
+            changes.append(.set(friend, key))
+            return ChainOutcome(user: other, code: .done)
         }
         write(changes, on: &owner, into: &outbox)
         return FriendCallResult(users: outcomes)
@@ -140,16 +136,9 @@ extension OwnerRequest {
         let groups = friendGroups(of: owner)
         let chosen = groups.groups.filter { group in names.map { $0.contains { $0.utf8.elementsEqual(group.name.utf8) } } ?? true }
         let members = groups.members(of: chosen, in: list(.friend, of: owner), of: id)
-        var json = JSONWriter(reserving: 1_024)
-        json.object { json in
-            json.key("groupList")
-            json.array { json in
-                for (group, users) in zip(chosen, members) { json.group(group, users) }
-            }
-            json.member("seq", list(.friendGroup, of: owner).sequence)
-        }
-        guard json.bytes.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }
-        return .friendCalled(FriendCallResult(json: json.bytes))
+        let json = FriendGroups.json(chosen, members, sequence: list(.friendGroup, of: owner).sequence)
+        guard json.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }
+        return .friendCalled(FriendCallResult(json: json))
     }
 }
 

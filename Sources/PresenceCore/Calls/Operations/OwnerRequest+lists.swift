@@ -39,7 +39,7 @@ extension OwnerRequest {
     /// Writes changes of the user's own lists, all at one new version.
     func write(_ changes: [ChainRules.Change], on owner: inout Owner, into outbox: inout Outbox) {
         guard !changes.isEmpty else { return }
-        let version = owner.clock.next(at: now.wall)
+        let version = owner.nextVersion(at: now)
         owner.write(changes, of: owner.index(of: id), decidedAt: version, in: &outbox[at: now])
     }
 

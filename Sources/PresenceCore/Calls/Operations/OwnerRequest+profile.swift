@@ -17,7 +17,7 @@ extension OwnerRequest {
             writeAgain(.profile, "", of: owner, into: &outbox)
             writeAgain(user, of: owner, into: &outbox)
         } else {
-            let version = owner.clock.next(at: now.wall)
+            let version = owner.nextVersion(at: now)
             profile.set(news, at: version)
             owner.write([.set(profile, "")], of: user, decidedAt: version, in: &outbox[at: now])
             OwnedProfile(user: user).publish(by: &owner, in: &outbox[at: now])

@@ -29,8 +29,7 @@ extension OwnerRequest {
             json.member("seq", sequence)
             json.member("timestamp", hasMore || count < items.count ? items[count - 1].changedAt : 0)
             json.member("unreadCnt", requests.unreadCount)
-            json.key("pendencyList")
-            json.array { json in for item in items[..<count] { json.request(Row(item.entry, of: id, item.kind.rowKind)) } }
+            json.array("pendencyList", items[..<count]) { $0.request(Row($1.entry, of: id, $1.kind.rowKind)) }
         }
         return json.bytes
     }

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `getSelfProfile`: returns the caller's profile (P1).
-enum GetSelfProfile: ClientOperation {
+enum GetSelfProfile: ChainOperation {
     static let description = OpenAPI.Operation(
         name: "getSelfProfile", summary: "Returns the caller's profile.", request: Schema.object([Schema.asUser]),
         answer: Schema.ownProfile, refusals: [.notAllowed, .noSuchUser, .rateLimited])
@@ -10,17 +10,13 @@ enum GetSelfProfile: ClientOperation {
         API.Parsed(call: .friendCall(.profile), subject: subject, errors: [])
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { $0.member("profile", json: answer.json) }
     }
 }
 
 /// `modifySelfProfile`: sets fields of the caller's profile (P5).
-enum ModifySelfProfile: ClientOperation {
+enum ModifySelfProfile: ChainOperation {
     static let description = OpenAPI.Operation(
         name: "modifySelfProfile", summary: "Sets fields of the caller's profile; absent fields keep their value.",
         request: Schema.object([Schema.required("values", values), Schema.asUser]), isBodyRequired: true,
@@ -87,17 +83,13 @@ enum ModifySelfProfile: ClientOperation {
         return declared
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: FriendCallResult, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { $0.member("profile", json: answer.json) }
     }
 }
 
 /// `getUsersProfile`: returns the profiles of users (P3). A user who hides the status does not hide the profile.
-enum GetUsersProfile: ClientOperation {
+enum GetUsersProfile: ChainOperation {
     /// Most users of one call.
     static let usersMax = 100
 
@@ -124,21 +116,14 @@ enum GetUsersProfile: ClientOperation {
         return API.Parsed(call: .getUsersProfile(found.users), subject: subject, errors: found.errors)
     }
 
-    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
-
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         let (profiles, users) = (answer.profiles, answer.users)
-        let unknown = zip(profiles, users).filter { policy.mustBeRegistered && $0?.isKnown == false && $1 != caller }.map(\.1)
+        let unknown = zip(profiles, users).filter { policy.mustBeRegistered && $0?.isKnown == false && $1 != call.caller }.map(\.1)
         if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown)) }
         let unreachable = zip(profiles, users).filter { $0.0 == nil }.map { UserError(unreachable: $0.1) }
         json.object { json in
-            json.key("profileList")
-            json.array { json in
-                for case let profile? in profiles where !unknown.contains(profile.user) { json.value(profile.json) }
-            }
-            json.member("errorUserList", errors + unknown.map { UserError(unknown: $0) } + unreachable)
+            json.array("profileList", profiles.compactMap(\.self).filter { !unknown.contains($0.user) }) { $0.value($1.json) }
+            json.member("errorUserList", call.errors + unknown.map { UserError(unknown: $0) } + unreachable)
         }
     }
 

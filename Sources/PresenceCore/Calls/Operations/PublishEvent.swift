@@ -42,9 +42,7 @@ enum PublishEvent: ClientOperation {
 
     static let takesKey = true
 
-    static func write(_ answer: RecordAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: RecordAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         let record = answer.record
         json.object { json in
             json.member("eventID", (record.events.newest?.id ?? record.version).text)

@@ -55,15 +55,13 @@ enum QueryOnlineStatus: OperatorOperation {
     static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         var shown = Policy()
         shown.mustBeRegistered = owner.policy(of: parsed.subject).mustBeRegistered
-        guard let sessions = answer.sessions else {
-            return try GetUserStatus.write(answer.list, to: parsed.subject, parsed.errors, shown, into: &json)
-        }
+        let call = AskedCall(caller: parsed.subject, errors: parsed.errors)
+        guard let sessions = answer.sessions else { return try GetUserStatus.write(answer.list, to: call, shown, into: &json) }
         var list = answer.list
         // A record without the sessions would look like a user who has none.
         list.records = zip(list.records, list.users).map { sessions[$1] == nil ? nil : $0 }
-        try GetUserStatus.write(list, to: parsed.subject, parsed.errors, shown, into: &json) { user, json in
-            json.key("sessions")
-            json.array { json in for session in sessions[user] ?? [] { json.session(session) } }
+        try GetUserStatus.write(list, to: call, shown, into: &json) { user, json in
+            json.array("sessions", sessions[user] ?? []) { $0.session($1) }
         }
     }
 }

@@ -4,6 +4,7 @@ import PresenceWire
 ///
 /// The session's stream stays. The owner of the user forwards the time to the node of the session, so any node takes the call.
 enum Renew: ClientOperation {
+    typealias Answer = DoneAnswer
     static let description = OpenAPI.Operation(
         name: "renew",
         summary: "Moves the end of a session to that of the call's token. The stream stays. A token that ends earlier changes nothing.",
@@ -15,12 +16,6 @@ enum Renew: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         guard let session = try fields.session() else { throw .parameter("sessionID: is missing; it must be that of onConnected") }
         return API.Parsed(call: .renew(session, until: 0), subject: subject, errors: [])
-    }
-
-    static func write(_ answer: DoneAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.object { _ in }
     }
 
     /// Forwards the end of a newer token to the node of the session, as a sign of life of the client. Returns the owner's answer.

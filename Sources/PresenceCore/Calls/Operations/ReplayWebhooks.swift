@@ -41,17 +41,6 @@ enum ReplayWebhooks: OperatorOperation {
         }
     }
 
-    /// Asks all nodes.
-    static func ask(
-        since: Milliseconds, by caller: UserID, for call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster
-    ) {
-        let operation = OwnerOperation.replayWebhooks(app: String(caller.app), since: since)
-        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            let request = calls.waiting.send(operation, of: caller, for: call, to: peer)
-            cluster.send(.request(request), to: peer)
-        }
-    }
-
     /// Takes the count of one node. The call is answered after those of all nodes.
     static func take(
         _ count: UInt64, isComplete: Bool, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,
@@ -77,10 +66,12 @@ extension Webhooks {
 }
 
 extension OwnerOperation {
-    /// Whether all nodes are asked, each for the users that it owns. A node that dies meanwhile fails the call.
+    /// Whether all nodes are asked, each for the users that it owns.
+    ///
+    /// A node that dies meanwhile fails the call. Only a count of followers goes on without it.
     var isForAllNodes: Bool {
         switch self {
-        case .onlineUsers, .replayWebhooks: true
+        case .onlineUsers, .replayWebhooks, .followers: true
         default: false
         }
     }

@@ -31,9 +31,7 @@ enum SetSelfStatus: OwnerDecision {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
 
-    static func write(_ answer: RecordAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: RecordAnswer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { json in json.ownStatus(answer, policy) }
     }
 }

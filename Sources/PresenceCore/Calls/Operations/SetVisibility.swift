@@ -2,6 +2,7 @@ import PresenceWire
 
 /// `setVisibility`: sets the viewers who may see the caller's status.
 enum SetVisibility: ClientOperation {
+    typealias Answer = VisibilityAnswer
     static let description = OpenAPI.Operation(
         name: "setVisibility", summary: "Sets who may see the caller's status; absent fields keep their value.",
         request: Schema.object([
@@ -36,16 +37,11 @@ enum SetVisibility: ClientOperation {
         }
         return change
     }
-
-    static func write(_ answer: VisibilityAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.visibility(answer.visibility, answer.remnant)
-    }
 }
 
 /// `getVisibility`: returns the viewers who may see the caller's status.
 enum GetVisibility: ClientOperation {
+    typealias Answer = VisibilityAnswer
     static let description = OpenAPI.Operation(
         name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([Schema.asUser]),
         answer: Schema.visibility,
@@ -54,16 +50,10 @@ enum GetVisibility: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .getVisibility, subject: subject, errors: [])
     }
-
-    static func write(_ answer: VisibilityAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.visibility(answer.visibility, answer.remnant)
-    }
 }
 
 /// The viewers who may see the caller, and how long others still may.
-struct VisibilityAnswer: OperationAnswer {
+struct VisibilityAnswer: PlainAnswer {
     let visibility: Visibility
     let remnant: Remnant
 
@@ -71,19 +61,18 @@ struct VisibilityAnswer: OperationAnswer {
         guard case .visibility(let visibility, let remnant) = answer else { return nil }
         (self.visibility, self.remnant) = (visibility, remnant)
     }
-}
 
-extension JSONWriter {
-    fileprivate mutating func visibility(_ visibility: Visibility, _ remnant: Remnant) {
-        object { json in
+    func write(_ errors: [UserError], into json: inout JSONWriter) {
+        json.object { json in
             json.member("visibility", visibility.mode.rawValue)
-            json.key("userIDs")
-            json.array { json in for user in visibility.listed { json.string(user.id) } }
+            json.array("userIDs", visibility.listed) { $0.string($1.id) }
             json.member("invisible", visibility.isInvisible)
             json.members(of: remnant)
         }
     }
+}
 
+extension JSONWriter {
     /// Writes until when a node may show what a call has hidden, if one may.
     mutating func members(of remnant: Remnant) {
         switch remnant {
@@ -133,7 +122,7 @@ extension OwnerRequest {
         // An unchanged visibility gets a new date, so that an older call that another side of a split stored does not undo it.
         if new != privacy.visibility || request.begunAt > privacy.writtenAt {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
-            let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.clock.next(at: now.wall)
+            let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.nextVersion(at: now)
             let change = StatusChange(visibility: StatusChange.Visibility(visibility: new, writtenAt: writtenAt))
             owner.refresh(user, change, in: &outbox[at: now])
         } else {

@@ -2,12 +2,19 @@ import PresenceWire
 
 /// `streamTicket`: returns a ticket with which a browser's `EventSource` opens one event stream.
 enum StreamTicket: ClientOperation {
-    struct Answer: OperationAnswer {
+    struct Answer: PlainAnswer {
         let ticket: String
 
         init?(_ answer: CallAnswer) {
             guard case .ticket(let ticket) = answer else { return nil }
             self.ticket = ticket
+        }
+
+        func write(_ errors: [UserError], into json: inout JSONWriter) {
+            json.object { json in
+                json.member("ticket", ticket)
+                json.member("expiresInSeconds", StreamTickets.lifetime.components.seconds)
+            }
         }
     }
 
@@ -22,15 +29,6 @@ enum StreamTicket: ClientOperation {
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .issueTicket(""), subject: subject, errors: [])
-    }
-
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.object { json in
-            json.member("ticket", answer.ticket)
-            json.member("expiresInSeconds", StreamTickets.lifetime.components.seconds)
-        }
     }
 }
 

@@ -65,19 +65,14 @@ enum SubscribeUserStatus: ClientOperation {
         if case .subscribeUserStatus(_, _, _, let type) = call, Subscription.isOfProfile(type) { .chain } else { .others }
     }
 
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
             let full =
                 answer.refused.map { UserError(unfollowed: $0, policy) }
                 + answer.followerLimitReached.map { UserError(followerLimitReached: $0, policy) }
             let others = answer.nonFriends.map { UserError(nonFriend: $0) } + answer.unknown.map { UserError(unknown: $0) }
-            json.member("errorUserList", errors + full + others)
-            json.key("evicted")
-            json.array { json in
-                for user in answer.evicted { json.string(user.id) }
-            }
+            json.member("errorUserList", call.errors + full + others)
+            json.array("evicted", answer.evicted) { $0.string($1.id) }
             if let records = answer.records {
                 json.member("userStatusList", zip(records, answer.users).map { ($0 ?? Record(blank: $1)).shown(by: policy) })
             }
@@ -143,13 +138,6 @@ extension Calls {
             records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
     }
 
-    /// The refusal of a whole call because there is no room for `surplus`; nil if it is not refused (T37).
-    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: borrowing Owner) -> Refusal? {
-        let policy = owner.policies.policy(of: caller)
-        guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
-        return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
-    }
-
     /// Continues a subscription whose records or follower counts have arrived.
     mutating func continueSubscribe(
         _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster
@@ -160,14 +148,15 @@ extension Calls {
         subscribe(index, edge, owner, &cluster)
     }
 
-    /// Handles the owner's answer.
+    /// Handles the owner's answer. The whole call is refused if there is no room for some targets, where the policy says so (T37).
     mutating func onSubscribed(
         _ index: PendingCalls.CallIndex, evicted: [UserID], refused: [UserID], nonFriends: [UserID], _ edge: borrowing Edge,
         _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         guard let pending = waiting[index], case .subscribeUserStatus = pending.call else { return }
-        if let refusal = refusal(ofSurplus: refused, by: pending.caller, owner) {
-            return finish(index, .refused(refusal), edge, &cluster)
+        let policy = owner.policies.policy(of: pending.caller)
+        if !refused.isEmpty, policy.errorShape == .wholeCall {
+            return finish(index, .refused(.tooManySubscriptions(refused, most: Int(policy.subscriptionsMax))), edge, &cluster)
         }
         finish(index, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
     }
@@ -190,9 +179,7 @@ extension Calls {
     mutating func countFollowers(of targets: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
         guard let pending = waiting[call] else { return }
         waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: targets, counts: Array(repeating: 0, count: targets.count))
-        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
-            cluster.send(.request(waiting.send(.followers(targets), of: pending.caller, for: call, to: peer)), to: peer)
-        }
+        askAllNodes(.followers(targets), of: pending.caller, for: call, &cluster)
     }
 
     /// Adds the counts of one node.
@@ -216,119 +203,5 @@ extension Calls {
         waiting[call]?.users = kept.map { pending.users[$0] }
         if !pending.records.isEmpty { waiting[call]?.records = kept.map { pending.records[$0] } }
         return nil
-    }
-}
-
-/// A `subscribe` call at the owner of the caller.
-struct SubscribeRequest {
-    enum Outcome {
-        /// The call has changed nothing.
-        case refused(Answer)
-        /// The answer waits for the disk.
-        case done(Answer)
-    }
-
-    let request: Request
-    /// The validity of the subscriptions; nil for unlimited.
-    let seconds: Int64?
-    let type: UInt8
-    /// The calling session, if it is known.
-    let session: OriginSession
-    let now: Now
-
-    private var id: UserID { request.user }
-
-    /// - Parameter isCounted: whether all nodes have counted the followers of the targets.
-    func perform(
-        _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout Owner, into outbox: inout Outbox
-    ) -> Outcome {
-        let full = isCounted ? [] : targetsWithoutRoom(asked, at: owner)
-        guard full.isEmpty else { return .refused(.followerLimitReached(full)) }
-        let nonFriends = type == Subscription.friendOnlineStatus ? nonFriends(among: asked, at: owner) : []
-        let policy = owner.policies.policy(of: id)
-        if !nonFriends.isEmpty, policy.errorShape == .wholeCall { return .refused(.refused(.noFriends(nonFriends))) }
-        _ = owner.accepts(request.begunAt, at: now)
-        let targets = asked.filter { !nonFriends.contains($0.user) }
-        let surplus = surplus(of: targets, by: policy, at: owner)
-        if !surplus.isEmpty, policy.errorShape == .wholeCall {
-            return .refused(.subscribed(evicted: [], refused: surplus, nonFriends: []))
-        }
-        let evicted = subscribe(targets, surplus, on: &owner, into: &outbox)
-        return .done(.subscribed(evicted: evicted, refused: surplus, nonFriends: nonFriends))
-    }
-
-    /// Adds the subscriptions. Returns the evicted targets, also those of an earlier attempt whose answer was lost. There is no room for
-    /// `refused`.
-    private func subscribe(
-        _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout Owner, into outbox: inout Outbox
-    ) -> [UserID] {
-        let user = owner.index(of: id)
-        let version = owner.clock.next(at: now.wall)
-        let expiresAt = seconds.map { now.wall + $0 * 1_000 }
-        var changed: [Subscription] = []
-        let quota = SubscriptionQuota(user: user)
-        var inactive = Set(quota.inactive(of: owner).map(\.target))
-        let sessionPeers = owner.users[user].sessionPeers
-        let accepted = targets.map(\.user).filter { !refused.contains($0) }
-        let done = owner.users[user].subscriptions.done(accepted, since: request.isRepeated ? request.begunAt : nil)
-        let doneTargets = (done.added + done.evicted).map(\.target)
-        for target in targets where !doneTargets.contains(target.user) && !refused.contains(target.user) {
-            var entry = Subscription(
-                target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
-                expiresAt: expiresAt, version: version)
-            // The gateways receive the entry after it is on disk. Positions that they claimed before do not cover it
-            // (``Owner/releaseListUpdates(_:)``).
-            entry.observedAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
-            if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
-        }
-        inactive.subtract(changed.map(\.target))
-        let evictionVersion = owner.clock.next(at: now.wall)
-        let evicted = quota.evict(downTo: owner.subscriptionsMax(of: user), besides: inactive, version: evictionVersion, from: &owner)
-        // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
-        let sessions = owner.users[user].sessions
-        let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
-        let active = owner.subscriptions(of: user)
-        let kept = targets.filter { active.contains($0.user) }
-        let followed = kept.map {
-            ListUpdate.Followed(
-                target: $0.user, delivered: isAlone || $0.delivered == .laterChanges ? $0.delivered : .nothing, since: version.milliseconds,
-                subscribeType: type(of: $0.user, for: owner.users[user]), expiresAt: expiresAt)
-        }
-        quota.sendWhenStored(quota.change(added: followed, removed: evicted, by: session, of: owner), by: &owner, into: &outbox)
-        // The rows of an earlier attempt may be on no other disk yet.
-        outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
-        owner.schedule(user, at: now)
-        return (evicted + done.evicted).map(\.target)
-    }
-
-    /// Targets for which there is no room where the policy evicts nobody.
-    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: borrowing Owner) -> [UserID] {
-        guard policy.overflow == .reject else { return [] }
-        let list = owner.users.index(of: id).map { owner.subscriptions(of: $0) } ?? Subscriptions()
-        let new = targets.filter { !list.contains($0.user) }
-        return new.dropFirst(max(Int(policy.subscriptionsMax) - list.liveCount, 0)).map(\.user)
-    }
-
-    /// Targets for which this node cannot tell alone whether one more may follow them.
-    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: borrowing Owner) -> [UserID] {
-        let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
-        let known = owner.users.index(of: id)
-        return targets.map(\.user).filter { target in
-            let isFollowed = known.map { owner.users[$0].subscriptions.contains(target) } ?? false
-            return !isFollowed && !owner.users.hasRoom(for: target, share: share)
-        }
-    }
-
-    /// Targets that are not friends of the user.
-    private func nonFriends(among targets: [OwnerOperation.Target], at owner: borrowing Owner) -> [UserID] {
-        let friends = owner.users.index(of: id).map { owner.users[$0].list(.friend) } ?? RowList()
-        return targets.map(\.user).filter { !friends.contains(String($0.id)) }
-    }
-
-    /// The type of a subscription to a target.
-    ///
-    /// A subscription of the usual type keeps it if the target is also followed as a friend. The end of the friendship does not end it.
-    private func type(of target: UserID, for user: OwnedUser) -> UInt8 {
-        min(user.subscriptions.subscription(to: target)?.subscribeType ?? type, type)
     }
 }

@@ -49,36 +49,11 @@ enum UnsubscribeUserStatus: ClientOperation {
 
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
-        json.object { json in json.member("errorUserList", errors + answer.unknown.map { UserError(unknown: $0) }) }
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
+        json.object { json in json.member("errorUserList", call.errors + answer.unknown.map { UserError(unknown: $0) }) }
     }
 
     static func countRejections(in answer: Answer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
         rejections.count(.registered, answer.unknown.count)
-    }
-}
-
-extension OwnerRequest {
-    /// Ends the subscriptions to some users, or all of them.
-    func unsubscribe(
-        _ targets: [UserID]?, of type: UInt8?, by session: OriginSession, on owner: inout Owner, into outbox: inout Outbox
-    ) {
-        if type.map(Subscription.isOfProfile) ?? true { unsubscribeProfiles(of: targets, type, by: session, on: &owner, into: &outbox) }
-        guard type.map({ !Subscription.isOfProfile($0) }) ?? true else { return answerWhenStored(.done, into: &outbox) }
-        let user = owner.index(of: id)
-        let version = owner.clock.next(at: now.wall)
-        let inactive = SubscriptionQuota(user: user).inactive(of: owner)
-        let unknownAt = owner.listsMayBeIncomplete ? now.wall : nil
-        let (ended, others) = owner.users.modify(user) {
-            $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt)
-        }
-        // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
-        let isDoubtful = owner.listsMayBeIncomplete && targets != nil
-        owner.drop(isDoubtful ? ended + others : ended, of: user, by: session, into: &outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, in: &outbox[at: now])
-        if !isDoubtful { outbox.rows += others.map { Row($0, of: id) } }
-        answerWhenStored(.done, into: &outbox)
     }
 }

@@ -116,7 +116,7 @@ struct Chain {
         }
         let user = owner.index(of: pair.user)
         let other = String(pair.other.id)
-        let version = owner.clock.nextDecision(of: pair, at: now)
+        let version = owner.nextVersion { $0.nextDecision(of: pair, at: now) }
         let isRetry = item.isRetry && owner.users[user].mayHaveCarriedOut(item.decision, about: other, since: item.begunAt)
         let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: isRetry, at: version.milliseconds)
         if item.isRetry, item.begunAt > .zero, !beginning.isDone,
@@ -215,7 +215,7 @@ struct Chain {
         if changes.contains(where: { $0.kind == .friend && $0.fact == nil }), owner.users[user].hasChangedFriend(other, madeBefore: version)
         {
             // The answer has the clock of this node, so later decisions of the other user are newer than this tombstone.
-            let endedAt = owner.clock.nextEnd(at: now)
+            let endedAt = owner.nextVersion { $0.nextEnd(at: now) }
             owner.write([.remove(.friend, other)], of: user, decidedAt: endedAt, in: &cluster.outbox[at: now])
         }
         owner.write(changes, of: user, decidedAt: version, in: &cluster.outbox[at: now])
@@ -387,7 +387,7 @@ struct Chain {
             else {
                 continue
             }
-            let version = owner.clock.nextDecision(of: pair, at: now)
+            let version = owner.nextVersion { $0.nextDecision(of: pair, at: now) }
             let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
             let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
             owner.write(changes, of: user, decidedAt: version, in: &cluster.outbox[at: now])
@@ -567,7 +567,7 @@ extension Owner {
             if !row.isUnseen { begun.append(change.kind) }
             let old = news == nil ? RelationshipState() : users[user].relationship
             let learnedAt = FriendFollows.lateness(of: row, by: self, at: turn.now)
-            users.modifyLists(user) { lists in
+            modifyLists(user) { lists in
                 _ = lists.merge(row)
                 if let learnedAt { lists.learn(.friend, at: learnedAt) }
             }
@@ -581,7 +581,7 @@ extension Owner {
         // The groups name their friends.
         if movesMembers { ListMarks(user: user, kind: .friendGroup).mark(&self, in: &turn) }
         if ListMarks.showGroups(replaced, of: user, in: &self, in: &turn) { news?.noteState() }
-        FriendFollows(user: user).endNonFriends(after: changes, by: &self, in: &turn)
+        SubscriptionEnds.endNonFriends(of: user, after: changes, by: &self, in: &turn)
         if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, in: &turn) }
         news?.tell(user, isSilent: isSilent, of: &self, in: &turn)
     }

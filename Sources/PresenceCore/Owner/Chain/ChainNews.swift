@@ -79,14 +79,11 @@ struct ChainNews {
         json.object { json in
             switch event {
             case .friendsAdded, .friendsChanged:
-                json.key("friendList")
-                json.array { json in for change in group { json.friend(change.row, in: groups) } }
+                json.array("friendList", group) { $0.friend($1.row, in: groups) }
             case .requestsAdded:
-                json.key("pendencyList")
-                json.array { json in for change in group { json.request(change.row) } }
+                json.array("pendencyList", group) { $0.request($1.row) }
             case .friendsDeleted, .requestsDeleted, .blockedAdded, .blockedDeleted:
-                json.key("userIDs")
-                json.array { json in for change in group { json.string(change.row.key) } }
+                json.array("userIDs", group) { $0.string($1.row.key) }
                 if event == .requestsDeleted { json.member("type", Int64(FriendRequestKind(group[0].row.kind).rawValue)) }
             case .requestsRead:
                 if let read = try? ReadRequests(group[group.count - 1].row) { json.member("timestamp", read.timestamp) }
@@ -138,7 +135,7 @@ extension ChainNews {
         update.notices = notices
         follow(user, in: &update, by: owner, at: turn.now)
         turn.outbox.sendWhenStored(update, to: owner.users[user].sessionPeers)
-        owner.users.modify(user) { $0.unpublishedCount += 1 }
+        owner.modify(user) { $0.unpublishedCount += 1 }
     }
 }
 
@@ -175,12 +172,14 @@ extension FriendGroups {
     func json(of friends: RowList, of user: UserID, sequence: String) -> [UInt8] {
         let members = members(of: groups, in: friends, of: user)
         let isNamed = members.reduce(0) { $0 + $1.count } <= Self.namedMax
+        return Self.json(groups, members, isNamed: isNamed, sequence: sequence)
+    }
+
+    /// Groups with their friends, and the sequence of the groups.
+    static func json(_ groups: [Group], _ members: [[String]], isNamed: Bool = true, sequence: String) -> [UInt8] {
         var json = JSONWriter(reserving: 1_024)
         json.object { json in
-            json.key("groupList")
-            json.array { json in
-                for (group, friends) in zip(groups, members) { json.group(group, friends, isNamed: isNamed) }
-            }
+            json.array("groupList", zip(groups, members)) { $0.group($1.0, $1.1, isNamed: isNamed) }
             json.member("seq", sequence)
         }
         return json.bytes

@@ -48,10 +48,7 @@ struct ChainRules {
 
     // MARK: Lists
 
-    private func fact<Fact: RowFact>(_ key: String) -> Fact? {
-        guard let entry = user.list(Fact.kind).entry(for: key), !entry.isRemoved else { return nil }
-        return try? Fact(Row(entry, of: user.record.user, Fact.kind))
-    }
+    private func fact<Fact: RowFact>(_ key: String) -> Fact? { user.list(Fact.kind).fact(key, of: user.record.user) }
 
     func isFriend(_ other: String) -> Bool { user.list(.friend).contains(other) }
 
@@ -62,8 +59,8 @@ struct ChainRules {
     /// The friends that open commands may still add, without the one to `other`.
     private func reservedCount(besides other: String) -> Int {
         user.list(.chainOutbox).entries.count { entry in
-            guard entry.key != other, !entry.isRemoved, !isFriend(entry.key) else { return false }
-            return (try? OutboxCommand(Row(entry, of: user.record.user, .chainOutbox)))?.command.addsFriend ?? false
+            guard entry.key != other, !isFriend(entry.key), let open: OutboxCommand = entry.fact(of: user.record.user) else { return false }
+            return open.command.addsFriend
         }
     }
 

@@ -14,8 +14,7 @@ extension JSONWriter {
         object { json in
             json.member("userID", userID)
             json.member("remark", friend.remark)
-            json.key("groups")
-            json.array { json in for name in groups.names(of: friend.groupIDs) { json.string(name) } }
+            json.array("groups", groups.names(of: friend.groupIDs)) { $0.string($1) }
             json.member("addWording", friend.addWording)
             json.member("addSource", friend.addSource)
             json.member("addTime", friend.addTime)
@@ -54,8 +53,7 @@ extension JSONWriter {
             json.member("name", group.name)
             json.member("userCnt", Int64(friends.count))
             guard isNamed else { return }
-            json.key("userIDs")
-            json.array { json in for friend in friends { json.string(friend) } }
+            json.array("userIDs", friends) { $0.string($1) }
         }
     }
 }

@@ -38,7 +38,7 @@ struct ChainVisibility {
         }
         showUntilDue(&new, by: &owner, at: turn.now)
         guard new != privacy.visibility else { return }
-        let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.clock.next(at: turn.now.wall)
+        let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.nextVersion(at: turn.now)
         if privacy.visibility.isClosed(by: new) { turn.outbox.needsBarrier = true }
         let visibility = StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
         owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
@@ -100,7 +100,7 @@ struct ChainVisibility {
         guard owner.users[user].record.isForFriends, let privacy = owner.users[user].record.privacy, privacy.visibility.friends == nil
         else { return false }
         let known = owner.users[user].withFriends(privacy)
-        owner.users.modify(user) { $0.record.privacy = known }
+        owner.modify(user) { $0.record.privacy = known }
         return true
     }
 
@@ -137,9 +137,7 @@ struct ChainVisibility {
     /// Schedules a review of a user whose visibility does not follow from the lists, because this node has become the owner after a change
     /// of the policy, or another side of a split has changed a list. A replica may know more of the lists.
     func repairLater(by owner: inout Owner, at now: Now) {
-        guard !isRight(by: owner) else { return }
-        let due = now.instant + owner.settings.takeoverTimeout
-        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+        if !isRight(by: owner) { owner.repairLater(user, at: now) }
     }
 
     /// Writes the visibility again, and waits again until every live node hides the user.

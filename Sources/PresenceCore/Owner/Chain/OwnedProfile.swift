@@ -16,10 +16,10 @@ struct OwnedProfile {
         let list = owner.users[user].list(.profile)
         let profile = list.liveCount > 0 ? list.version : .zero
         guard profile != owner.users[user].record.profileVersion, !owner.users[user].isReplica else { return }
-        let version = owner.clock.next(at: turn.now.wall)
-        owner.users.modify(user) { ($0.record.version, $0.record.profileVersion) = (version, profile) }
+        let version = owner.nextVersion(at: turn.now)
+        owner.modify(user) { ($0.record.version, $0.record.profileVersion) = (version, profile) }
         let knownSince = isLate ? owner.knownSince(at: turn.now) : owner.knownSince(ofNew: owner.users[user].record)
-        owner.users.modify(user) { $0.record.knownSince = knownSince }
+        owner.modify(user) { $0.record.knownSince = knownSince }
         owner.publish(user, into: &turn.outbox)
         guard !isLate, owner.policies.policy(of: owner.users.user(at: user)).tellsWebhook(.profile) else { return }
         WebhookNews(user: user, now: turn.now).addProfile(profile, by: &owner, into: &turn.outbox)
@@ -35,8 +35,8 @@ struct OwnedProfile {
         merged.merge(other)
         guard merged != old || row.version > held.version, owner.accepts(row.version, at: turn.now) else { return false }
         let isNew = merged != other || row.version <= held.version
-        let kept = isNew ? Row(merged, of: row.user, key: "", version: owner.clock.next(at: turn.now.wall)) : row
-        owner.users.modifyLists(user) { _ = $0.merge(kept) }
+        let kept = isNew ? Row(merged, of: row.user, key: "", version: owner.nextVersion(at: turn.now)) : row
+        owner.modifyLists(user) { _ = $0.merge(kept) }
         turn.outbox.rows.append(kept)
         if isNew, owner.users[user].isReplica { turn.outbox.rowsForOwners.append(kept) }
         publish(isLate: true, by: &owner, in: &turn)

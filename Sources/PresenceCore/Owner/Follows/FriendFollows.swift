@@ -65,53 +65,9 @@ struct FriendFollows {
         guard row.kind == .friend, !row.isUnseen, case let time = owner.knownSince(at: now) else { return nil }
         return time > row.version.milliseconds + publicationTime / 2 ? time : nil
     }
-
-    // MARK: Subscriptions to friends
-
-    /// Ends subscriptions to users who are not friends any more (R3), if the changes have removed friends.
-    ///
-    /// A replica may lack other friends, and leaves that to the owner.
-    func endNonFriends(after changes: [ChainRules.Change], by owner: inout Owner, in turn: inout Turn) {
-        guard changes.contains(where: { $0.kind == .friend && $0.fact == nil }), !owner.users[user].isReplica else { return }
-        endNonFriends(by: &owner, in: &turn)
-        ProfileFollows(user: user).endNonFriends(by: &owner, in: &turn)
-    }
-
-    /// Ends subscriptions to users who are not friends any more (R3).
-    func endNonFriends(by owner: inout Owner, in turn: inout Turn) {
-        let ended = owner.users[user].subscriptionsToNonFriends
-        guard !ended.isEmpty else { return }
-        let version = owner.clock.next(at: turn.now.wall)
-        let inactive = SubscriptionQuota(user: user).inactive(of: owner)
-        owner.drop(owner.users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &turn.outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &owner, in: &turn)
-    }
-
-    /// Schedules the end of subscriptions to users who are not friends, as in ``Owner/repairQuotaLater(_:at:)``: a replica may know the
-    /// friendship.
-    func repairLater(by owner: inout Owner, at now: Now) {
-        guard !owner.users[user].subscriptionsToNonFriends.isEmpty else { return }
-        let due = now.instant + owner.settings.takeoverTimeout
-        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
-    }
-
-    /// Schedules the end of subscriptions that a row of another node does not allow.
-    func repairLater(after row: Row, by owner: inout Owner, at now: Now) {
-        guard !owner.users[user].isReplica else { return }
-        ProfileFollows(user: user).repairLater(after: row, by: &owner, at: now)
-        if row.kind == .friend, row.value == nil { repairLater(by: &owner, at: now) }
-    }
 }
 
 extension OwnedUser {
     /// Whether a user is in the friend list.
     func isFriend(_ user: UserID) -> Bool { list(.friend).contains(String(user.id)) }
-
-    /// The targets of subscriptions of type 3 that are not friends of the user.
-    fileprivate var subscriptionsToNonFriends: [UserID] {
-        let friends = list(.friend)
-        return subscriptions.entries.filter {
-            !$0.isRemoved && $0.subscribeType == Subscription.friendOnlineStatus && !friends.contains(String($0.target.id))
-        }.map(\.target)
-    }
 }

@@ -11,7 +11,7 @@ extension Owner {
             // The peers of one change are in their order.
             let isSame = last.map { $0.peer < peer && $0.listUpdate == listUpdate } ?? false
             if !isSame, let user = index(ofKnown: listUpdate.user) {
-                users.modify(user) { user in
+                modify(user) { user in
                     user.listHash = listUpdate.listHash(after: user.listHash)
                     user.unpublishedCount = max(user.unpublishedCount - 1, 0)
                 }
@@ -36,33 +36,22 @@ extension Owner {
         ProfileFollows(user: user).release(&listUpdate, of: self)
         listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // Some may be friends by now.
         let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
-        users.modify(user) { user in
+        modify(user) { user in
             for followed in listUpdate.added where !followed.isOfProfile { user.subscriptions.observe(followed.target, at: observedAt) }
         }
         return listUpdate
-    }
-
-    /// Ends the subscriptions that have expired (N6). Sessions receive no notice (R12), unless the policy wants it.
-    mutating func expireSubscriptions(_ user: Index, in turn: inout Turn) {
-        guard let expiry = users[user].subscriptions.nextExpiry, expiry <= turn.now.wall else { return }
-        let version = clock.next(at: turn.now.wall)
-        let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
-        let inactive = SubscriptionQuota(user: user).inactive(of: self)
-        let expired = users.modify(user) { $0.subscriptions.expire(at: turn.now.wall, version: version) }
-        drop(expired, of: user, hasExpired: notifies, into: &turn.outbox)
-        SubscriptionQuota(user: user).sendActivity(inactiveBefore: inactive, by: &self, in: &turn)
     }
 
     /// Merges subscriptions of another owner, and sends the list to the gateways if one was newer. Returns whether one was.
     mutating func merge(_ entries: [Subscription], at user: Index, in turn: inout Turn) -> Bool {
         let id = users.user(at: user)
         let observedAt = knownSince(at: turn.now)
-        let changed = users.modify(user) { user in entries.filter { user.subscriptions.merge($0.observed(at: observedAt)) } }
+        let changed = modify(user) { user in entries.filter { user.subscriptions.merge($0.observed(at: observedAt)) } }
         guard !changed.isEmpty else { return false }
-        clock.observe(users[user].subscriptions.version)
+        observe(users[user].subscriptions.version)
         turn.outbox.rows += changed.map { Row($0, of: id) }
         repairQuotaLater(user, at: turn.now)
-        FriendFollows(user: user).repairLater(by: &self, at: turn.now)
+        SubscriptionEnds(user: user, kind: .status).repairLater(by: &self, at: turn.now)
         queueList(of: user, into: &turn.outbox)
         schedule(user, at: turn.now)
         return true
@@ -74,7 +63,13 @@ extension Owner {
     mutating func repairQuotaLater(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }
         let due = now.instant + settings.takeoverTimeout
-        users.modify(user) { $0.repairDueAt = due }
+        modify(user) { $0.repairDueAt = due }
+    }
+
+    /// Schedules a review of the user's facts: a part that another replica knows may still arrive.
+    mutating func repairLater(_ user: Index, at now: Now) {
+        let due = now.instant + settings.takeoverTimeout
+        modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
     /// Removes the subscriptions that may not be in a list, a while after its last part has arrived, and hides the user from blocked users.
@@ -84,25 +79,8 @@ extension Owner {
     mutating func repairList(of user: Index, in turn: inout Turn) {
         guard !listsMayBeIncomplete else { return Reassignment(now: turn.now).repairListsLater(of: user, in: &self) }
         ChainVisibility(user: user).repair(by: &self, in: &turn)
-        FriendFollows(user: user).endNonFriends(by: &self, in: &turn)
-        ProfileFollows(user: user).repair(by: &self, in: &turn)
-        guard users[user].subscriptions.liveCount > Limits.subscriptionsMax else { return }
-        let version = clock.next(at: turn.now.wall)
-        let evicted = SubscriptionQuota(user: user).evict(downTo: Limits.subscriptionsMax, version: version, from: &self)
-        drop(evicted, of: user, into: &turn.outbox)
-    }
-
-    /// Sends the ended subscriptions to the sessions, and writes the tombstones.
-    ///
-    /// - Parameters:
-    ///   - origin: the calling session; nil for a change that no call made.
-    ///   - hasExpired: whether they have expired and the sessions receive a notice.
-    mutating func drop(
-        _ removed: [Subscription], of user: Index, by origin: OriginSession? = nil, hasExpired: Bool = false, into outbox: inout Outbox
-    ) {
-        guard !removed.isEmpty else { return }
-        SubscriptionQuota(user: user).sendEnd(of: removed, by: origin, hasExpired: hasExpired, from: &self, into: &outbox)
-        outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
+        for kind in SubscriptionKind.allCases { SubscriptionEnds(user: user, kind: kind).endNonFriends(by: &self, in: &turn) }
+        for kind in SubscriptionKind.allCases.reversed() { SubscriptionEnds(user: user, kind: kind).endSurplus(by: &self, in: &turn) }
     }
 
     /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the

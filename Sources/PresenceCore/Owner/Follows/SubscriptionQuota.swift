@@ -26,9 +26,9 @@ struct SubscriptionQuota {
     var kind = SubscriptionKind.status
 
     /// The subscriptions, active or not.
-    private func all(of user: OwnedUser) -> Subscriptions { kind == .status ? user.subscriptions : user.profileSubscriptions }
+    func all(of user: OwnedUser) -> Subscriptions { kind == .status ? user.subscriptions : user.profileSubscriptions }
 
-    private func liveCount(of user: OwnedUser) -> Int {
+    func liveCount(of user: OwnedUser) -> Int {
         kind == .status ? user.subscriptions.liveCount : user.list(.profileSubscription).liveCount
     }
 
@@ -40,14 +40,14 @@ struct SubscriptionQuota {
     /// The inactive subscriptions, the earliest first.
     func inactive(of owner: borrowing Owner) -> [Subscription] { inactive(beyond: owner.subscriptionsMax(of: user), of: owner) }
 
-    private func inactive(beyond countMax: Int, of owner: borrowing Owner) -> [Subscription] {
+    func inactive(beyond countMax: Int, of owner: borrowing Owner) -> [Subscription] {
         liveCount(of: owner.users[user]) > countMax ? all(of: owner.users[user]).inactive(beyond: countMax) : []
     }
 
     /// Ends the earliest subscriptions to statuses until `countMax` are left besides the `inactive` ones. Returns their tombstones.
     func evict(downTo countMax: Int, besides inactive: Set<UserID> = [], version: Version, from owner: inout Owner) -> [Subscription] {
-        let evicted = owner.users.modify(user) { $0.subscriptions.evict(downTo: countMax, besides: inactive, version: version) }
-        owner.counters.evictions += UInt64(evicted.count)
+        let evicted = owner.modify(user) { $0.subscriptions.evict(downTo: countMax, besides: inactive, version: version) }
+        owner.count { $0.evictions += UInt64(evicted.count) }
         return evicted
     }
 
@@ -67,7 +67,7 @@ struct SubscriptionQuota {
         guard !change.isEmpty else { return }
         // A client that resumes was not sent the changes that the targets made while their subscriptions were inactive.
         let time = kind == .status ? owner.knownSince(at: turn.now) : owner.policies.changedAt(for: owner.users.user(at: user))
-        if kind == .status, !change.begun.isEmpty { owner.users.modify(user) { $0.subscriptions.observeAll(at: time) } }
+        if kind == .status, !change.begun.isEmpty { owner.modify(user) { $0.subscriptions.observeAll(at: time) } }
         let update = self.change(added: change.followed(since: time), removed: change.ended, by: .backEnd, of: owner)
         send(update, by: &owner, into: &turn.outbox)
     }
@@ -104,7 +104,7 @@ struct SubscriptionQuota {
     }
 
     private func send(_ listUpdate: ListUpdate, by owner: inout Owner, into outbox: inout Outbox) {
-        owner.users.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
+        owner.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
         for peer in owner.users[user].sessionPeers { outbox.send(.listUpdate(listUpdate), to: peer) }
     }
 
@@ -112,7 +112,7 @@ struct SubscriptionQuota {
     func sendWhenStored(_ listUpdate: ListUpdate, by owner: inout Owner, into outbox: inout Outbox) {
         let sessionPeers = owner.users[user].sessionPeers
         outbox.sendWhenStored(listUpdate, to: sessionPeers)
-        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
+        if !sessionPeers.isEmpty { owner.modify(user) { $0.unpublishedCount += 1 } }
     }
 }
 

@@ -49,7 +49,7 @@ extension Owner {
         guard !cluster.peers.isReplicated else { return }
         // All versions of an earlier process are below the bound that it left.
         let start = clock.milliseconds(at: 0) + 1
-        if start >= now.wall { clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
+        if start >= now.wall { observe(Version(milliseconds: start, counter: 0, node: 0)) }
         if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { distrustPositions(at: now) }
         for user in users.allIndices where users.isLive(user) && !users[user].isReplica {
             ChainVisibility(user: user).readFriends(of: &self)

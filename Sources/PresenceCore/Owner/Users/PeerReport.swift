@@ -18,7 +18,7 @@ struct PeerReport {
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
         let isFirst = owner.users[user].sessions.isEmpty
-        let (disconnectedCount, ended) = owner.users.modify(user) { user in
+        let (disconnectedCount, ended) = owner.modify(user) { user in
             let disconnectedCount = user.retire { $0.id != session.id && $0.isReturn(of: session) }
             if isLogin {
                 user.recordPush(attach)
@@ -28,7 +28,7 @@ struct PeerReport {
             let replaced = user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient)
             return (disconnectedCount, replaced + user.endBeyondLimit(session, isLogin: isLogin))
         }
-        owner.counters.sessionsDisconnected += disconnectedCount
+        owner.count { $0.sessionsDisconnected += disconnectedCount }
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
         // A login that was late, and has lost against a newer one, changes nothing.
@@ -45,15 +45,15 @@ struct PeerReport {
         if isFirst {
             // No gateway holds this list yet. A previous owner's hash must not match it. It is drawn after the version of the record, which
             // viewers see: the counters of a login and of the end of a block are the same.
-            let listHash = ViewDigest.newListHash(owner.clock.next(at: now.wall))
-            owner.users.modify(user) { $0.listHash = listHash }
+            let listHash = ViewDigest.newListHash(owner.nextVersion(at: now))
+            owner.modify(user) { $0.listHash = listHash }
         }
         outbox.lists.append((peer, attach.user))
     }
 
     /// A session was ended to make room for a newer one.
     private func end(_ session: OwnedSession, of user: UserID, in owner: inout Owner, _ outbox: inout Outbox) {
-        if !session.isCounted { owner.counters.sessionsEvicted += 1 }
+        if !session.isCounted { owner.count { $0.sessionsEvicted += 1 } }
         outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
     }
 
@@ -66,12 +66,12 @@ struct PeerReport {
         else { return }
         switch detach.cause {
         case .loggedOut:
-            let session = owner.users.modify(user) { user in
+            let session = owner.modify(user) { user in
                 user.noteSeen(at: now.wall)
                 user.statusAfterLast = .unlogined
                 return user.sessions.remove(at: position)
             }
-            if !session.isCounted { owner.counters.logouts += 1 }
+            if !session.isCounted { owner.count { $0.logouts += 1 } }
             owner.refresh(user, StatusChange(departed: [session]), in: &outbox[at: now])
         case .lost, .tokenExpired:
             let policy = owner.policies.policy(of: detach.user)
@@ -80,12 +80,12 @@ struct PeerReport {
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
             let loss: OwnedSession.Loss =
                 detach.cause == .tokenExpired ? .tokenExpired : detach.silence >= patience ? .silent : .closed
-            let (isCounted, ended) = owner.users.modify(user) { user in
+            let (isCounted, ended) = owner.modify(user) { user in
                 let isCounted = user.disconnect(position, until: now.instant + grace, by: loss)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }
-            if isCounted { owner.counters.sessionsDisconnected += 1 }
+            if isCounted { owner.count { $0.sessionsDisconnected += 1 } }
             if let ended { return owner.endReview(of: user, ended, in: &outbox[at: now]) }
             owner.refresh(user, in: &outbox[at: now])
         }
@@ -99,7 +99,7 @@ struct PeerReport {
         for watch in watches {
             let user = owner.index(of: watch.user)
             if let record = watch.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
-            owner.users.modify(user) { $0.setWatcher(peer, true) }
+            owner.modify(user) { $0.setWatcher(peer, true) }
             owner.schedule(user, at: now)
             if owner.renewal != .none, owner.users[user].record.version == .zero { owner.renew(user, in: &outbox[at: now]) }
             let record = owner.users[user].record
@@ -119,7 +119,7 @@ struct PeerReport {
         for user in owner.users.users(of: registration.ranges) {
             let grace = owner.policies.policy(of: owner.users.user(at: user)).offlineGrace
             var disconnectedCount: UInt64 = 0
-            let isChanged = owner.users.modify(user) { user in
+            let isChanged = owner.modify(user) { user in
                 var isChanged = false
                 for position in user.sessions.indices {
                     let session = user.sessions[position]
@@ -129,7 +129,7 @@ struct PeerReport {
                 }
                 return isChanged
             }
-            owner.counters.sessionsDisconnected += disconnectedCount
+            owner.count { $0.sessionsDisconnected += disconnectedCount }
             if isChanged { changed.append(user) }
         }
         for user in changed { owner.refresh(user, in: &outbox[at: now]) }

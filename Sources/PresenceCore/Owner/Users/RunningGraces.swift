@@ -21,7 +21,7 @@ struct RunningGraces {
         guard let user = owner.users.index(of: grace.user), let deadline = owner.users[user].confirmationDeadline else { return }
         let left = Duration.milliseconds(grace.endsAt - owner.clock.milliseconds(at: now.wall))
         let end = now.instant + max(left, Self.registrationTime)
-        owner.users.modify(user) { user in
+        owner.modify(user) { user in
             user.confirmationDeadline = min(deadline, end)
             user.lastSeenTime = max(user.lastSeenTime, grace.lastSeenTime)
         }

@@ -27,11 +27,11 @@ struct UserRemoval {
         guard let user = owner.users.index(of: id), isRemovable(user, of: owner.users, owner.policies, at: turn.now) else { return }
         let old = owner.users[user].record
         var record = Record(blank: id)
-        record.version = owner.clock.next(at: turn.now.wall)
+        record.version = owner.nextVersion(at: turn.now)
         // A late older row must not win in any part.
         (record.customStatusVersion, record.events) = (old.customStatusVersion, old.events)
         record.knownSince = owner.knownSince(ofNew: record)
-        owner.users.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
+        owner.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
         turn.outbox.rows.append(Row(record))
     }
 

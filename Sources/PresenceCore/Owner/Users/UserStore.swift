@@ -12,8 +12,10 @@ struct UserStore {
     typealias Index = UserTable<OwnedUser>.Index
 
     private var table = UserTable<OwnedUser>()
-    /// The users of each slot, and a hash of their facts.
-    private var slots = SlotHashes()
+    /// The users of each slot.
+    private var slots = SlotIndex()
+    /// A hash of the facts of each slot's users.
+    private var slotHashes = SlotHashes()
     /// The next review of each user, because a part of it ends by itself. Only users that this node owns have one.
     private var reviews = Deadlines<Instant>()
     /// The next expiry of a tombstone of each user, by the wall clock, whichever node owns the user.
@@ -104,7 +106,7 @@ struct UserStore {
         if user.isReplica { replicaCount -= 1 } else { count(user, -1) }
         listsSize -= user.lists.size
         slots.remove(index, slot: user.slot)
-        slots.replace(user.factsHash, by: 0, slot: user.slot)
+        slotHashes.replace(user.factsHash, by: 0, slot: user.slot)
         reviews.remove(index)
         expiries.remove(index)
         table.remove(index)
@@ -113,10 +115,10 @@ struct UserStore {
     // MARK: Slots
 
     /// The hash of the facts of a slot's users; 0 for none.
-    func hash(of slot: Slot) -> UInt64 { slots.hash(of: slot) }
+    func hash(of slot: Slot) -> UInt64 { slotHashes.hash(of: slot) }
 
     /// The users of a slot, in a reproducible order.
-    func users(of slot: Slot) -> [Index] { slots.users(of: slot) }
+    func users(of slot: Slot) -> [Index] { slots[slot] }
 
     /// The users of ranges of slots, in a reproducible order.
     func users(of ranges: SlotRanges) -> [Index] {
@@ -129,10 +131,10 @@ struct UserStore {
     }
 
     /// Calls `body` with each slot that has facts, in order, and its hash.
-    func forEachSlot(_ body: (Slot, UInt64) -> Void) { slots.forEachSlot(body) }
+    func forEachSlot(_ body: (Slot, UInt64) -> Void) { slotHashes.forEachSlot(body) }
 
     /// Calls `body` with each user of these slots, in the order of the slots. Empty slots cost nothing.
-    func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) { self.slots.forEachUser(in: slots, body) }
+    func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) { self.slots.forEach(in: slots) { body($1) } }
 
     // MARK: Followers
 
@@ -220,7 +222,7 @@ struct UserStore {
 
     private mutating func deriveHash(_ index: Index) {
         let hash = table[index].currentFactsHash()
-        slots.replace(table[index].factsHash, by: hash, slot: table[index].slot)
+        slotHashes.replace(table[index].factsHash, by: hash, slot: table[index].slot)
         table[index].factsHash = hash
     }
 
@@ -294,7 +296,7 @@ extension UserStore {
         let (id, hash) = (user.record.user, user.currentFactsHash())
         guard table.user(at: index) == id else { return "\(id) is in the place of \(table.user(at: index))" }
         guard user.factsHash == hash else { return "\(id): the hash is \(user.factsHash), not \(hash): \(user)" }
-        guard slots.users(of: user.slot).count(where: { $0 == index }) == 1 else { return "\(id) is not in its slot \(user.slot)" }
+        guard slots[user.slot].count(where: { $0 == index }) == 1 else { return "\(id) is not in its slot \(user.slot)" }
         let (expiry, expires) = (expiries.deadline(of: index) ?? .max, user.nextExpiry(blankHorizon: blankHorizon))
         guard expiry <= expires else { return "\(id): the expiry is set to \(expiry), after \(expires): \(user)" }
         let (review, ends) = (reviews.deadline(of: index), user.nextInstant())
@@ -304,13 +306,13 @@ extension UserStore {
 
     private func brokenSlot(_ hashes: [Slot: UInt64]) -> String? {
         var (broken, seenCount, usersCount): (String?, Int, Int) = (nil, 0, 0)
-        slots.forEachSlot { slot, hash in
+        slotHashes.forEachSlot { slot, hash in
             if hash != hashes[slot] { broken = broken ?? "slot \(slot): the hash is \(hash), not \(hashes[slot] ?? 0)" }
             seenCount += 1
         }
         let knownCount = hashes.count { $0.value != 0 }
         guard broken == nil, seenCount == knownCount else { return broken ?? "\(knownCount) slots have facts, \(seenCount) have a hash" }
-        slots.forEachUser(in: 0...Slot(Ring.slotsCount - 1)) { _ in usersCount += 1 }
+        slots.forEach(in: 0...Slot(Ring.slotsCount - 1)) { _, _ in usersCount += 1 }
         return usersCount == count ? nil : "\(count) users are in the table, \(usersCount) in the slots"
     }
 

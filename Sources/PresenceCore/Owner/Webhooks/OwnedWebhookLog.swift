@@ -15,9 +15,9 @@ struct OwnedWebhookLog {
     func write(_ log: WebhookLog, by owner: inout Owner, in turn: inout Turn) {
         let isOver = log.isEmpty && log.removed.isEmpty
         let row = Row(
-            user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.clock.next(at: turn.now.wall),
+            user: owner.users.user(at: user), kind: .webhookLog, key: "", version: owner.nextVersion(at: turn.now),
             value: isOver ? nil : log.text)
-        owner.users.modifyLists(user) { _ = $0.merge(row) }
+        owner.modifyLists(user) { _ = $0.merge(row) }
         turn.outbox.rows.append(row)
         count(in: &owner)
     }
@@ -25,7 +25,7 @@ struct OwnedWebhookLog {
     /// Counts the events that wait if this node owns the user. Called after each change of the log or of the owner.
     func count(in owner: inout Owner) {
         let text = owner.users[user].isReplica ? nil : owner.users[user].list(.webhookLog).entry(for: "")?.value
-        owner.webhookBacklog.set(WebhookLog.waitingBytes(in: text), of: owner.users.user(at: user))
+        owner.noteBacklog(WebhookLog.waitingBytes(in: text), of: user)
     }
 
     /// Takes the copy of another node. Returns whether that wrote a row.
@@ -43,10 +43,10 @@ struct OwnedWebhookLog {
             let joined = newer.joined(with: older)
             isJoined = joined != newer
             // One version has one content.
-            if isJoined { (kept.version, kept.value) = (owner.clock.next(at: now.wall), joined.text) }
+            if isJoined { (kept.version, kept.value) = (owner.nextVersion(at: now), joined.text) }
         }
         guard isNewer || isJoined else { return false }
-        owner.users.modifyLists(user) { _ = $0.merge(kept) }
+        owner.modifyLists(user) { _ = $0.merge(kept) }
         count(in: &owner)
         outbox.rows.append(kept)
         if isJoined, owner.users[user].isReplica { outbox.rowsForOwners.append(kept) }

@@ -125,7 +125,7 @@ struct WebhookNews {
         to log: inout WebhookLog, by owner: inout Owner, of version: Version = .zero,
         _ members: (inout JSONWriter, Version, UserID) -> Void
     ) {
-        let version = version > log.newest ? version : owner.clock.next(at: now.wall)
+        let version = version > log.newest ? version : owner.nextVersion(at: now)
         let id = owner.users.user(at: user)
         var json = JSONWriter(reserving: 512)
         json.object { members(&$0, version, id) }
@@ -135,11 +135,9 @@ struct WebhookNews {
     private func write(_ log: inout WebhookLog, by owner: inout Owner, into outbox: inout Outbox) {
         let isFull = owner.webhookBacklog.isFull(for: owner.users.user(at: user))
         let dead = log.trim(at: now.wall, waitingMax: isFull ? 1 : WebhookLog.waitingMax)
-        owner.counters.webhookEventsExpired += UInt64(dead.expired)
-        if isFull {
-            owner.counters.webhookEventsBeyondBacklog += UInt64(dead.full)
-        } else {
-            owner.counters.webhookEventsDropped += UInt64(dead.full)
+        owner.count {
+            $0.webhookEventsExpired += UInt64(dead.expired)
+            if isFull { $0.webhookEventsBeyondBacklog += UInt64(dead.full) } else { $0.webhookEventsDropped += UInt64(dead.full) }
         }
         OwnedWebhookLog(user: user).write(log, by: &owner, in: &outbox[at: now])
         if log.hasWaiting { outbox.webhookUsers.append(owner.users.user(at: user)) }

@@ -204,7 +204,7 @@ struct Webhooks {
         }
         guard !users.isEmpty else { return }
         queue.openAt = now.instant + Self.spacing
-        let id = owner.clock.next(at: now.wall).text
+        let id = owner.nextVersion(at: now).text
         queue.delivery = Delivery(id: id, events: json.bytes, eventsCount: count, users: users, oldest: oldest)
     }
 
@@ -225,7 +225,7 @@ struct Webhooks {
             var log = OwnedWebhookLog(user: user).log(in: owner)
             log.markDelivered(versions)
             guard cluster.decides(id) else {
-                let row = Row(user: id, kind: .webhookLog, key: "", version: owner.clock.next(at: now.wall), value: log.text)
+                let row = Row(user: id, kind: .webhookLog, key: "", version: owner.nextVersion(at: now), value: log.text)
                 cluster.outbox.rowsForOwners.append(row)
                 continue
             }
@@ -249,8 +249,8 @@ struct Webhooks {
         var log = OwnedWebhookLog(user: user).log(in: owner)
         let held = log
         let dead = log.trim(at: turn.now.wall)
-        owner.counters.webhookEventsExpired += UInt64(dead.expired)
-        owner.counters.webhookEventsDropped += UInt64(dead.full)
+        owner.count { $0.webhookEventsExpired += UInt64(dead.expired) }
+        owner.count { $0.webhookEventsDropped += UInt64(dead.full) }
         if log != held || (log.isEmpty && log.removed.isEmpty) {
             turn.outbox.writeInBulk { [now = turn.now] in OwnedWebhookLog(user: user).write(log, by: &owner, in: &$0[at: now]) }
         }

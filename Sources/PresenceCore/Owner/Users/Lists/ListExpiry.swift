@@ -7,10 +7,10 @@ struct ListExpiry {
     func expire(_ owner: inout Owner, in turn: inout Turn) {
         guard !owner.users[user].lists.isEmpty else { return }
         let id = owner.users.user(at: user)
-        let (tombstones, answers) = owner.users.modifyLists(user) { lists in
+        let (tombstones, answers) = owner.modifyLists(user) { lists in
             (lists.expireTombstones(at: turn.now.wall, of: id), lists.endAnswers(at: turn.now.wall, of: id))
         }
-        owner.counters.tombstonesForgotten += UInt64(tombstones.count)
+        owner.count { $0.tombstonesForgotten += UInt64(tombstones.count) }
         turn.outbox.deletedRows += tombstones + answers
     }
 }

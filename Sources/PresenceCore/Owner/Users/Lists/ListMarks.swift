@@ -9,9 +9,9 @@ struct ListMarks {
     ///
     /// - Parameter version: the sequence below which clients may miss something; nil for a new one, which no client has.
     @discardableResult func mark(_ owner: inout Owner, version: Version? = nil, in turn: inout Turn) -> Row {
-        let version = version ?? owner.clock.next(at: turn.now.wall)
+        let version = version ?? owner.nextVersion(at: turn.now)
         let mark = Row(user: owner.users.user(at: user), kind: kind, key: Row.lateMark, version: version, value: nil)
-        owner.users.modifyLists(user) { _ = $0.merge(mark) }
+        owner.modifyLists(user) { _ = $0.merge(mark) }
         turn.outbox.rows.append(mark)
         return mark
     }

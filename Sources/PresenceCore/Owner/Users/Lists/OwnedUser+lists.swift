@@ -31,7 +31,7 @@ extension Owner {
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
         try row.checkListed()
         let time = clock.milliseconds(at: 0)
-        users.modifyLists(user) { lists in
+        modifyLists(user) { lists in
             _ = lists.merge(row)
             if row.kind == .friend { lists.learn(.friend, at: time) }
         }
@@ -47,13 +47,13 @@ extension Owner {
         }
         guard row.version > held?.version ?? .zero, accepts(row.version, at: turn.now) else { return false }
         let time = knownSince(at: turn.now)
-        users.modifyLists(user) { lists in
+        modifyLists(user) { lists in
             _ = lists.merge(row)
             if row.kind == .friend { lists.learn(.friend, at: time) }
         }
         turn.outbox.rows.append(row)
         if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn) }
-        FriendFollows(user: user).repairLater(after: row, by: &self, at: turn.now)
+        SubscriptionEnds.repairLater(of: user, after: row, by: &self, at: turn.now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].sessions.isEmpty { queueList(of: user, into: &turn.outbox) }
         guard !users[user].isReplica else { return true }

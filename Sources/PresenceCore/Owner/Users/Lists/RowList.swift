@@ -29,9 +29,6 @@ extension RowList {
     /// The rows by key, tombstones included. Each is made when it is read.
     var entries: some RandomAccessCollection<Entry> { (0..<rows.count).lazy.map { [rows] in rows.entry(at: $0) } }
 
-    /// The rows in the order of their changes, tombstones included.
-    var entriesByVersion: [Entry] { byVersion { _, _ in true }.map { rows.entry(at: $0.index) } }
-
     /// The fact of a row; nil if there is none, or if it was removed.
     func fact<Fact: RowFact>(_ key: String, of user: UserID) -> Fact? {
         entry(for: key).flatMap { $0.fact(of: user) }

@@ -124,13 +124,8 @@ extension Subscriptions {
         return written && entries.allSatisfy { $0.version != version || targets.contains($0.target) }
     }
 
-    /// Removes the expired entries. Returns the new tombstones.
-    mutating func expire(at wall: Milliseconds, version: @autoclosure () -> Version) -> [Subscription] {
-        let ended = live.filter { ($0.expiresAt ?? .max) <= wall }
-        guard !ended.isEmpty else { return [] }
-        let version = version()
-        return ended.map { remove($0, version: version) }
-    }
+    /// The live entries that have expired.
+    func expired(at wall: Milliseconds) -> [Subscription] { live.filter { ($0.expiresAt ?? .max) <= wall } }
 
     /// Removes `targets`, or all with nil; of one type, or with nil of any. Returns the new tombstones.
     mutating func remove(_ targets: [UserID]?, of type: UInt8? = nil, version: Version) -> [Subscription] {

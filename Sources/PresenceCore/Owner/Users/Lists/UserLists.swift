@@ -62,16 +62,11 @@ struct UserLists {
     /// The memory of all lists, and the number of their rows.
     var size: Size { Size(bytes: allocatedCount, rows: elements.reduce(0) { $0 + $1.list.count }) }
 
-    /// All rows by kind, tombstones included. The rows of a list are in the order of their changes.
+    /// The rows with wanted versions by kind, tombstones included. The rows of a list are in the order of their changes.
     ///
     /// Several messages may carry the rows to another node. In this order no row is older than those before it, so that the node does not
     /// take it for a change that clients have passed.
-    func rows(of user: UserID) -> [Row] {
-        elements.flatMap { element in element.list.entriesByVersion.map { Row($0, of: user, element.kind) } }
-    }
-
-    /// The rows of all lists with wanted versions.
-    func rows(of user: UserID, where isWanted: (Version) -> Bool) -> [Row] {
+    func rows(of user: UserID, where isWanted: (Version) -> Bool = { _ in true }) -> [Row] {
         elements.flatMap { element in element.list.entries(where: isWanted).map { Row($0, of: user, element.kind) } }
     }
 

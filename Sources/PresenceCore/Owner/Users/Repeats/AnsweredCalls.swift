@@ -61,7 +61,7 @@ struct AnsweredCalls {
     func keep(_ answer: Answer?, of owner: inout Owner, into outbox: inout Outbox) {
         guard let key = request.key else { return }
         let call = AnsweredCall(digest: key.digest, begunAt: request.begunAt, answer: answer)
-        let row = Row(call, of: request.user, key: key.text, version: owner.clock.next(at: now.wall))
+        let row = Row(call, of: request.user, key: key.text, version: owner.nextVersion(at: now))
         _ = Self.store(row, of: owner.index(of: request.user), in: &owner, in: &outbox[at: now])
     }
 
@@ -81,7 +81,7 @@ struct AnsweredCalls {
     private static func store(
         _ row: Row, of user: Owner.Index, in owner: inout Owner, in turn: inout Turn
     ) -> Bool {
-        let (isNewer, ended) = owner.users.modifyLists(user) { lists in
+        let (isNewer, ended) = owner.modifyLists(user) { lists in
             let isNewer = lists.merge(row)
             return (isNewer, isNewer ? lists.endAnswers(at: turn.now.wall, of: row.user) : [])
         }

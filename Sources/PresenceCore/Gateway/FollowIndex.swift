@@ -1,10 +1,9 @@
 import PresenceWire
 
-/// The users whose profiles the sessions of a gateway follow, indexed in both directions.
+/// The users that the sessions of a gateway follow for one reason, indexed in both directions: for their statuses, or for their profiles.
 ///
-/// ``WatchIndex`` has the users that are followed for their statuses. Nothing here is read when a status changes. Orders depend only on the
-/// order of the calls.
-struct ProfileWatches {
+/// Orders depend only on the order of the calls.
+struct FollowIndex {
     typealias UserIndex = WatchIndex.UserIndex
     typealias SessionIndex = Gateway.SessionIndex
 
@@ -14,35 +13,43 @@ struct ProfileWatches {
         var position: UInt32
     }
 
-    /// By user: the sessions that follow the profile, in no particular order.
+    /// By user: the sessions that follow the user, in no particular order.
     private var watchers: [[SessionIndex]] = []
     /// By session; each list is sorted by user.
     private var targets: [[Target]] = []
 
-    /// The sessions that follow the profile of a user.
+    /// The sessions that follow a user.
     func watchers(of user: UserIndex) -> [SessionIndex] { Int(user) < watchers.count ? watchers[Int(user)] : [] }
 
-    /// The users whose profiles a session follows, sorted.
+    /// The users that a session follows, sorted.
     func targets(of session: SessionIndex) -> [UserIndex] {
         Int(session) < targets.count ? targets[Int(session)].map(\.user) : []
     }
 
-    /// Has a session follow the profile of a user. Returns false if it does already.
+    /// Whether a session follows any user.
+    func hasTargets(_ session: SessionIndex) -> Bool { Int(session) < targets.count && !targets[Int(session)].isEmpty }
+
+    /// Whether a session follows a user.
+    func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool {
+        Int(session) < targets.count && find(user, in: session).isFound
+    }
+
+    /// Has a session follow a user. Returns false if it does already.
     mutating func follow(_ user: UserIndex, by session: SessionIndex) -> Bool {
         while targets.count <= Int(session) { targets.append([]) }
         while watchers.count <= Int(user) { watchers.append([]) }
-        let index = targetIndex(of: user, in: session)
-        if index < targets[Int(session)].count, targets[Int(session)][index].user == user { return false }
+        let (index, isFound) = find(user, in: session)
+        if isFound { return false }
         targets[Int(session)].insert(Target(user: user, position: UInt32(watchers[Int(user)].count)), at: index)
         watchers[Int(user)].append(session)
         return true
     }
 
-    /// Has a session stop following the profile of a user. Returns false if it did not.
+    /// Has a session stop following a user. Returns false if it did not follow the user.
     mutating func unfollow(_ user: UserIndex, by session: SessionIndex) -> Bool {
         guard Int(session) < targets.count else { return false }
-        let index = targetIndex(of: user, in: session)
-        guard index < targets[Int(session)].count, targets[Int(session)][index].user == user else { return false }
+        let (index, isFound) = find(user, in: session)
+        guard isFound else { return false }
         let position = Int(targets[Int(session)].remove(at: index).position)
         // The last watcher moves to the position that is free now.
         let last = watchers[Int(user)].removeLast()
@@ -51,13 +58,14 @@ struct ProfileWatches {
         if watchers[Int(user)].isEmpty { watchers[Int(user)] = [] }
         guard position < watchers[Int(user)].count else { return true }
         watchers[Int(user)][position] = last
-        targets[Int(last)][targetIndex(of: user, in: last)].position = UInt32(position)
+        targets[Int(last)][find(user, in: last).index].position = UInt32(position)
         return true
     }
 
     /// The index at which `user` is, or would be, among the targets of a session.
-    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int {
-        targets[Int(session)].insertionIndex { $0.user < user }
+    private func find(_ user: UserIndex, in session: SessionIndex) -> (index: Int, isFound: Bool) {
+        let index = targets[Int(session)].insertionIndex { $0.user < user }
+        return (index, index < targets[Int(session)].count && targets[Int(session)][index].user == user)
     }
 
     // MARK: Invariants
@@ -68,16 +76,16 @@ struct ProfileWatches {
         for (session, targets) in targets.enumerated() {
             var previous: UserIndex?
             for target in targets {
-                precondition(previous.map { $0 < target.user } ?? true, "the profiles of session \(session) are not sorted")
+                precondition(previous.map { $0 < target.user } ?? true, "the targets of session \(session) are not sorted")
                 previous = target.user
-                precondition(isLive(target.user), "session \(session) follows the profile of user \(target.user), which was removed")
+                precondition(isLive(target.user), "session \(session) follows user \(target.user), which was removed")
                 let watchers = watchers(of: target.user)
                 let isListed = Int(target.position) < watchers.count && watchers[Int(target.position)] == SessionIndex(session)
-                precondition(isListed, "user \(target.user) does not have session \(session) at position \(target.position) of its profile")
+                precondition(isListed, "user \(target.user) does not have session \(session) at position \(target.position)")
             }
             targetsCount += targets.count
         }
         let watchersCount = watchers.reduce(0) { $0 + $1.count }
-        precondition(targetsCount == watchersCount, "\(targetsCount) profiles, but \(watchersCount) watchers of them")
+        precondition(targetsCount == watchersCount, "\(targetsCount) targets, but \(watchersCount) watchers")
     }
 }

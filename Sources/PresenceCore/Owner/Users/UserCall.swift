@@ -1,0 +1,41 @@
+import PresenceWire
+
+/// Calls that change a user itself, at the user's owner: the end of sessions, and the registration.
+struct UserCall {
+    let id: UserID
+    let now: Now
+
+    /// Ends one session of the user, or all sessions with nil. Returns whether that published the record.
+    func logout(_ session: SessionID?, of owner: inout Owner, into outbox: inout Outbox) -> Bool {
+        let user = owner.index(of: id)
+        let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
+        for session in ended where session.graceDeadline == nil {
+            outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
+        }
+        owner.count { $0.logouts += UInt64(ended.count { !$0.isCounted }) }
+        owner.modify(user) { user in
+            if !ended.isEmpty { user.noteSeen(at: now.wall) }
+            user.sessions.removeAll { session == nil || $0.id == session }
+            if session == nil { user.confirmationDeadline = nil }
+            if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
+        }
+        return owner.refresh(user, StatusChange(end: session == nil ? .logout : nil, departed: ended), in: &outbox[at: now])
+    }
+
+    /// Registers the user: the record says so, and every node that is asked about the user sees it. Returns the record.
+    func register(at owner: inout Owner, into outbox: inout Outbox) -> Record {
+        let user = owner.index(of: id)
+        var record = owner.users[user].record
+        // An earlier attempt may have failed, so that the fact is only on this disk.
+        guard !record.isRegistered else {
+            outbox.rows.append(Row(record))
+            return record
+        }
+        (record.isRegistered, record.version) = (true, owner.nextVersion(at: now))
+        record.knownSince = owner.knownSince(ofNew: record)
+        owner.modify(user) { $0.record = record }
+        owner.publish(user, into: &outbox)
+        owner.schedule(user, at: now)
+        return record
+    }
+}
