@@ -62,7 +62,7 @@ struct ChainVisibility {
         new.blocked.removeAll { viewers.contains($0) }
         if let friends = new.friends { new.friends = (friends + viewers.filter { !friends.contains($0) }).sorted() }
         let due = now.instant(of: first)
-        owner.users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
+        owner.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
         owner.schedule(user, at: now)
     }
 
