@@ -10,7 +10,13 @@ extension OpenAPI {
             value: [
                 "description": "Seconds after which a retry can succeed; the same as retryAfter in the body.",
                 "schema": ["type": "integer", "minimum": 1],
-            ])
+            ]),
+        .init(
+            name: "RequestID",
+            value: [
+                "description": "The ID of the request, which each answer has. The node's log names it at the level debug.",
+                "schema": ["type": "string"],
+            ]),
     ]
 
     static let responses: [JSONValue.Member] = [
@@ -47,13 +53,15 @@ extension OpenAPI {
         _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "The call changed nothing."
     ) -> JSONValue.Member {
         var members = [JSONValue.Member(name: "description", value: .string("\(description) \(effect)"))]
+        var headers = [JSONValue.Member(name: "Request-ID", value: ["$ref": "#/components/headers/RequestID"])]
         if let retryAfter {
             let header: JSONValue =
                 retryAfter
                 ? ["required": true, "description": "Seconds.", "schema": ["type": "integer", "minimum": 1]]
                 : ["$ref": "#/components/headers/RetryAfter"]
-            members.append(.init(name: "headers", value: ["Retry-After": header]))
+            headers.append(.init(name: "Retry-After", value: header))
         }
+        members.append(.init(name: "headers", value: .object(headers)))
         members.append(.init(name: "content", value: ["application/problem+json": ["schema": Schema.reference("Problem")]]))
         return .init(name: refused.rawValue, value: .object(members))
     }

@@ -1,4 +1,5 @@
 import HTTP2
+import Logging
 import NIOCore
 import PresenceCore
 import PresenceWire
@@ -55,6 +56,8 @@ final class AdminAPI {
         self.shell = shell
         self.drain = drain
     }
+
+    var logger: Logger { shell.logger }
 
     /// Answers a request whose path begins with `/admin/v1/`.
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
@@ -229,6 +232,7 @@ final class AdminAPI {
         allow: StaticString? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
+        logger.refused(problem, operation, stream, on: connection)
         connection.respond(
             to: stream,
             HTTPResponse(
