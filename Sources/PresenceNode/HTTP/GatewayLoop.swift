@@ -196,11 +196,12 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
         }
+        let keysVersion = authenticator.keysVersion
         let pending = PendingAuthentication(connection: connection) { [self] result in
             // The client may have left, or the node may have ended the connection for its unread answers.
             guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
             do throws(Problem) {
-                body(try callers.checked(header, result, gateway.voidTokens), stream)
+                body(try callers.checked(header, result, with: keysVersion, gateway.voidTokens), stream)
             } catch {
                 ended(work)
                 respond(error, to: stream, on: connection, operation: operation)
@@ -242,6 +243,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             if let self { http.continueLater(self) }
         }
     }
+
+    /// The keys of the apps were replaced. Open streams stay.
+    func keysChanged(to version: UInt64) { callers.keysChanged(to: version) }
 
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
     private struct PendingAuthentication: @unchecked Sendable {

@@ -36,12 +36,14 @@ extension OpenAPI {
         ),
         refused(.noSuchNode, "No member with this name is known: 6017."),
         refused(.nodeIsAlive, "The member is alive: 6017."),
+        refused(.invalidKeys, "A setting is invalid: 6017. The previous keys stay in use."),
         refused(.bodyTooSlow, "The request was not complete in time: 6017. Over HTTP/2 the stream is reset."),
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.rateLimited, "The caller exceeds a rate: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
         refused(
-            .unavailable, "The owner of a user cannot be reached now: 50001. The node is overloaded: 50002, with Retry-After.",
+            .unavailable,
+            "The owner of a user cannot be reached now, or the keys of the app cannot be fetched: 50001. The node is overloaded: 50002, with Retry-After.",
             retryAfter: false,
             effect: "The call changed nothing, unless mayTakeEffect is true."),
     ]
