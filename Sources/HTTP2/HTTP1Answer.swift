@@ -39,18 +39,22 @@ struct HTTP1AnswerForm {
 }
 
 extension ByteBuffer {
-    /// Writes the status line (RFC 9112 §4) and the `date` field.
-    private mutating func writeStart(_ status: Int, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
+    /// Writes the status line (RFC 9112 §4) and the fields `date` and `request-id`.
+    private mutating func writeStart(_ status: Int, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ id: RequestID) {
         writeStaticString(form.minorVersion == 0 ? "HTTP/1.0 " : "HTTP/1.1 ")
         writeString(String(status))
         writeStaticString(Self.reason(status))
         writeStaticString("\r\ndate: ")
         writeBytes(date.bytes)
+        writeStaticString("\r\nrequest-id: ")
+        _ = id.withText { writeBytes($0) }
     }
 
     /// Writes the head of an answer.
-    mutating func write(_ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable) {
-        writeStart(answer.status, form, date)
+    mutating func write(
+        _ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable, _ id: RequestID
+    ) {
+        writeStart(answer.status, form, date, id)
         if answer.status != 204 {
             writeStaticString("\r\ncontent-type: ")
             writeStaticString(answer.contentType.name)
@@ -80,9 +84,10 @@ extension ByteBuffer {
     ///
     /// A client of HTTP/1.0 does not support chunks, and reads to the end of the connection.
     mutating func writeStreamHead(
-        of contentType: HTTPResponse.ContentType, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable
+        of contentType: HTTPResponse.ContentType, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable,
+        _ id: RequestID
     ) {
-        writeStart(200, form, date)
+        writeStart(200, form, date, id)
         writeStaticString("\r\ncontent-type: ")
         writeStaticString(contentType.name)
         // By the last field nginx passes each event on at once.
@@ -99,7 +104,7 @@ extension ByteBuffer {
             guard let origin else { return }
             writeStaticString("\r\naccess-control-allow-origin: ")
             writeBytes(origin)
-            writeStaticString("\r\naccess-control-expose-headers: Retry-After")
+            writeStaticString("\r\naccess-control-expose-headers: Retry-After, Request-ID")
         }
     }
 

@@ -392,7 +392,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private func writeHead(_ answer: HTTPAnswerHead) {
         if server.isLeaving || (isInputClosed && received.readableBytes == 0) { form.end() }
         outgoing.reserveCapacity(minimumWritableBytes: 256 + min(answer.bodyBytesCount, Self.readBytesMax))
-        outgoing.write(answer, form, server.date, server.origins)
+        outgoing.write(answer, form, server.date, server.origins, requestID(number))
     }
 
     private func answered() {
@@ -438,7 +438,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         phase = .streaming(HTTP1Phase.EventStream(token: token))
         received = ByteBuffer()
         setUnsent(0)
-        outgoing.writeStreamHead(of: contentType, form, server.date, server.origins)
+        outgoing.writeStreamHead(of: contentType, form, server.date, server.origins, requestID(number))
         markDirty()
     }
 

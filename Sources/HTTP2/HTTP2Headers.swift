@@ -19,6 +19,13 @@ enum HTTP2Headers {
             namelen: name.utf8CodeUnitCount, valuelen: value.count, flags: UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue))
     }
 
+    /// The `request-id` field. Each value is used once, so the field takes no place in the peer's table (RFC 7541 §6.2.3).
+    static func field(_ id: UnsafeBufferPointer<UInt8>) -> nghttp2_nv {
+        var field = field("request-id", copying: id)
+        field.flags |= UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
+        return field
+    }
+
     /// The `:status` field.
     static func status(_ status: Int) -> nghttp2_nv {
         switch status {

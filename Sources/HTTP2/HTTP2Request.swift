@@ -40,18 +40,21 @@ extension HTTP2Headers {
     /// - Parameters:
     ///   - origin: the page's origin that may read the stream; nil for none.
     ///   - isVaried: whether answers depend on the origin.
+    ///   - id: the text of the request's ID.
     static func withStreamFields(
         _ contentType: HTTPResponse.ContentType, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool,
+        id: UnsafeBufferPointer<UInt8>,
         _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
-        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 8) { fields in
+        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 9) { fields in
             fields[0] = status(200)
             fields[1] = field("content-type", contentType.name)
             fields[2] = field("cache-control", "no-store, no-transform")
             // nginx then passes each event on at once.
             fields[3] = field("x-accel-buffering", "no")
             fields[4] = field(date)
-            var count = 5
+            fields[5] = field(id)
+            var count = 6
             append(origin, isVaried: isVaried, to: fields, &count)
             body(UnsafeBufferPointer(rebasing: fields[..<count]))
         }
@@ -67,7 +70,7 @@ extension HTTP2Headers {
         }
         guard let origin else { return }
         fields[count] = field("access-control-allow-origin", copying: origin)
-        fields[count + 1] = field("access-control-expose-headers", "Retry-After")
+        fields[count + 1] = field("access-control-expose-headers", "Retry-After, Request-ID")
         count += 2
     }
 
@@ -76,33 +79,36 @@ extension HTTP2Headers {
     /// - Parameters:
     ///   - origin: the page's origin that may read the answer; nil for none.
     ///   - isVaried: whether answers depend on the origin.
+    ///   - id: the text of the request's ID.
     static func withFields(
         of answer: HTTPAnswerHead, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool = false,
+        id: UnsafeBufferPointer<UInt8>,
         _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
         guard answer.fields.isEmpty else {
             // The values stand one after the other, so that one pointer is enough.
             return answer.fields.flatMap(\.value).withUnsafeBufferPointer { values in
-                withFields(of: answer, values, date, origin, isVaried: isVaried, body)
+                withFields(of: answer, values, date, origin, isVaried: isVaried, id, body)
             }
         }
-        withFields(of: answer, UnsafeBufferPointer(start: nil, count: 0), date, origin, isVaried: isVaried, body)
+        withFields(of: answer, UnsafeBufferPointer(start: nil, count: 0), date, origin, isVaried: isVaried, id, body)
     }
 
     private static func withFields(
         of answer: HTTPAnswerHead, _ values: UnsafeBufferPointer<UInt8>, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
-        isVaried: Bool, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+        isVaried: Bool, _ id: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 18) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 19) { fields in
                     fields[0] = status(answer.status)
                     fields[1] = field(date)
-                    var count = 2
+                    fields[2] = field(id)
+                    var count = 3
                     if answer.status != 204 {  // RFC 9110 §8.6
-                        fields[2] = field("content-type", answer.contentType.name)
-                        fields[3] = field("content-length", copying: length)
-                        count = 4
+                        fields[3] = field("content-type", answer.contentType.name)
+                        fields[4] = field("content-length", copying: length)
+                        count = 5
                     }
                     append(origin, isVaried: isVaried, to: fields, &count)
                     var start = 0

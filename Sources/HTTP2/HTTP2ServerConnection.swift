@@ -433,12 +433,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
         let origin = head.isPublic ? .any : session.streams[slot].origin
         let isVaried = server.origins.areAnswersVaried
-        if origin.isAllowed {
+        requestID(session.streams[slot].number).withText { id in
             server.origins.withValue(of: origin) { origin in
-                HTTP2Headers.withFields(of: head, server.date, origin, isVaried: isVaried) { session.respond(slot, $0) }
+                HTTP2Headers.withFields(of: head, server.date, origin, isVaried: isVaried, id: id) { session.respond(slot, $0) }
             }
-        } else {
-            HTTP2Headers.withFields(of: head, server.date, nil, isVaried: isVaried) { session.respond(slot, $0) }
         }
         markDirty()
     }
@@ -447,8 +445,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         session.streams[slot].token = token
         let isVaried = server.origins.areAnswersVaried
-        server.origins.withValue(of: session.streams[slot].origin) { origin in
-            HTTP2Headers.withStreamFields(contentType, server.date, origin, isVaried: isVaried) { session.openEvents(slot, $0) }
+        requestID(session.streams[slot].number).withText { id in
+            server.origins.withValue(of: session.streams[slot].origin) { origin in
+                HTTP2Headers.withStreamFields(contentType, server.date, origin, isVaried: isVaried, id: id) { session.openEvents(slot, $0) }
+            }
         }
         session.streams[slot].slim()
         markDirty()

@@ -44,8 +44,8 @@ public final class HTTPLoop {
     private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
     private var turnEnd: NIODeadline?
-    /// The `Date` of this loop's answers.
-    let date = HTTPDate()
+    /// The fields that all answers of this loop have.
+    private var answerFields = (date: HTTPDate(), requestIDs: RequestID.Source())
 
     /// - Parameter origins: the origins of web pages that may call this server.
     public init(
@@ -59,6 +59,15 @@ public final class HTTPLoop {
     public var limits: HTTPLimits { sharedLimits.limits }
 
     var origins: OriginTable { sharedLimits.origins }
+
+    /// The `Date` of this loop's answers.
+    var date: HTTPDate { answerFields.date }
+
+    /// The part of ``RequestID`` that this loop's answers share.
+    var idNumber: UInt32 { answerFields.requestIDs.loop }
+
+    /// The number of a new connection, for ``RequestID``.
+    func nextSerial() -> UInt32 { answerFields.requestIDs.nextConnection() }
 
     /// The number of open connections.
     public var connectionsCount: Int { connections.count }

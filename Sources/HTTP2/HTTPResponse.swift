@@ -45,7 +45,7 @@ public struct HTTPResponse {
 
 /// A header field of an answer. The name is in lower case.
 public struct HTTPField: Sendable {
-    /// Most fields of an answer besides the ten that answers of every kind may have. A fixed number needs no allocation on the heap.
+    /// Most fields of an answer besides the eleven that answers of every kind may have. A fixed number needs no allocation on the heap.
     static let countMax = 8
 
     let name: StaticString

@@ -39,6 +39,8 @@ open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
     private var reading = Reading.much
     // This field fills the gap behind the phase: each connection pays for the gaps between its fields.
     var hasRequested = false
+    /// The number of the connection on its loop, for ``RequestID``. It fits into the same gap.
+    let serial: UInt32
 
     private enum Reading {
         /// Reads have the size of ``receiveAllocator``.
@@ -54,6 +56,7 @@ open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
     init(channel: any Channel, server: HTTPLoop) {
         self.channel = channel
         self.server = server
+        serial = server.nextSerial()
         openedAt = .now()
         lastReceivedAt = openedAt
     }

@@ -121,7 +121,7 @@ struct Problem: Decodable {
 
 extension PresenceError {
     /// The problem in a node's answer.
-    init(status: Int, retryAfter: Int?, body: [UInt8]) {
+    init(status: Int, retryAfter: Int?, requestID: String? = nil, body: [UInt8]) {
         let problem: Problem
         do { problem = try JSON.decode(Problem.self, from: body) } catch {
             // The answer is not from a node but from a proxy in front of it. 429 and 503 have the same meaning everywhere, and after 502
@@ -134,12 +134,14 @@ extension PresenceError {
                 default: .badAnswer
                 }
             let asked = retryAfter.map { Duration.seconds($0) }
-            self.init(code: code, status: status, title: "HTTP \(status)", detail: "not a problem document", retryAfter: asked)
+            self.init(
+                code: code, status: status, title: "HTTP \(status)", detail: "not a problem document", retryAfter: asked,
+                requestID: requestID)
             return
         }
         self.init(
             code: Code(rawValue: problem.code ?? Code.badAnswer.rawValue), status: status, title: problem.title ?? "HTTP \(status)",
             detail: problem.detail ?? "", retryAfter: (problem.retryAfter ?? retryAfter).map { .seconds($0) },
-            mayTakeEffect: problem.mayTakeEffect ?? false, errorUserList: problem.errorUserList ?? [])
+            mayTakeEffect: problem.mayTakeEffect ?? false, errorUserList: problem.errorUserList ?? [], requestID: requestID)
     }
 }

@@ -64,7 +64,7 @@ final class HTTPTransport: Transport {
         }
         return TransportResponse(
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after").flatMap { Int($0) },
-            isMultiplexed: response.version.major >= 2, pool: connections,
+            requestID: response.headers.first(name: "request-id"), isMultiplexed: response.version.major >= 2, pool: connections,
             body: response.body.map { chunk in
                 // The connections are kept until the body has been read.
                 withExtendedLifetime(connections) { Array(chunk.readableBytesView) }

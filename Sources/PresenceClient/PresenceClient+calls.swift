@@ -244,7 +244,9 @@ extension PresenceClient {
             throw .unreachable("\(operation): \(error)", mayTakeEffect: !RepeatedCalls.isRead(operation))
         }
         guard answered.response.status == 200 else {
-            let error = PresenceError(status: answered.response.status, retryAfter: answered.response.retryAfter, body: answered.body)
+            let response = answered.response
+            let error = PresenceError(
+                status: response.status, retryAfter: response.retryAfter, requestID: response.requestID, body: answered.body)
             throw error.after(anAttemptThatMayTakeEffect: error.code == .unreachable && !RepeatedCalls.isRead(operation))
         }
         return answered.body
@@ -253,7 +255,7 @@ extension PresenceClient {
     /// The error in a node's answer to a request for a stream.
     func refusal(_ response: TransportResponse) async throws -> PresenceError {
         let body = try await within(configuration.callTimeout, on: configuration.clock) { try await response.wholeBody(bytesMax: 64 << 10) }
-        return PresenceError(status: response.status, retryAfter: response.retryAfter, body: body)
+        return PresenceError(status: response.status, retryAfter: response.retryAfter, requestID: response.requestID, body: body)
     }
 
     // MARK: The token

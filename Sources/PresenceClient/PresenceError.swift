@@ -59,12 +59,15 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
     public var mayTakeEffect: Bool
     /// The failed users, if the call failed as a whole because of them.
     public var errorUserList: [UserError]
+    /// The ID of the request at the node that has refused it, which the log of that node names; nil without an answer of a node.
+    public var requestID: String?
 
     /// - Parameters: see the properties.
     public init(
         code: Code, status: Int = 0, title: String = "", detail: String, retryAfter: Duration? = nil, mayTakeEffect: Bool = false,
-        errorUserList: [UserError] = []
+        errorUserList: [UserError] = [], requestID: String? = nil
     ) {
+        self.requestID = requestID
         self.mayTakeEffect = mayTakeEffect
         self.code = code
         self.status = status

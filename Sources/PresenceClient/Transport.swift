@@ -35,6 +35,8 @@ struct TransportResponse: Sendable {
     var status: Int
     /// The `Retry-After` header, in seconds.
     var retryAfter: Int?
+    /// The `Request-ID` header.
+    var requestID: String?
     /// Whether other requests use the same connection (HTTP/2).
     var isMultiplexed: Bool
     /// The connections that carry the answer.

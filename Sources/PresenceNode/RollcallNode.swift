@@ -32,6 +32,7 @@ public final class RollcallNode: @unchecked Sendable {
     private let state: NodeState
     private let certificates: Certificates
     private let webhooks: WebhookSender
+    private let keys: TokenKeys
     private let connectionLimits: ConnectionPorts
     private let logger: Logger
     /// The one stop of this node, once it has begun.
@@ -73,7 +74,6 @@ public final class RollcallNode: @unchecked Sendable {
         self.configuration = configuration
         self.store = store
         self.logger = logger
-        let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
         certificates = try Certificates(configuration)
         group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount + 1)
         var loops = Array(group.makeIterator())
@@ -83,6 +83,7 @@ public final class RollcallNode: @unchecked Sendable {
         connectionLimits = ConnectionPorts(budget, perAddressMax: configuration.connectionsPerAddressMax, logger: logger)
         let parts: (server: HTTPServer, http: HTTPLoop)
         do {
+            keys = try await TokenKeys(configuration, on: opsLoop, logger: logger)
             parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener, limits: connectionLimits.nodes)
         } catch {
             try await group.shutdownGracefully()
@@ -98,13 +99,13 @@ public final class RollcallNode: @unchecked Sendable {
             store: store, webhooks: webhooks,
             logger: logger)
         let logins = LoginRates(perUserMax: configuration.logins.perUserMax, perAddressMax: configuration.logins.perAddressMax)
-        let gateways = Self.gateways(configuration, on: loops, authenticator: authenticator, logins: logins, shell: shell)
+        let gateways = Self.gateways(configuration, on: loops, authenticator: keys.authenticator, logins: logins, shell: shell)
         self.gateways = gateways
         state = NodeState()
         clusterListener = ClusterListener(shell: shell)
         clusterHTTP = parts.http
         clusterHTTP.delegate = clusterListener
-        admin = Self.adminAPI(configuration, authenticator: authenticator, shell: shell, gateways: gateways, state: state)
+        admin = Self.adminAPI(configuration, keys: keys, shell: shell, gateways: gateways, state: state)
         let metrics = { [shell, store, admin, clusterListener, connectionLimits] in
             Self.metrics(
                 shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits, logins,
@@ -118,6 +119,7 @@ public final class RollcallNode: @unchecked Sendable {
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         Self.watchRefusals(of: shell, state: state, clusterListener: clusterListener)
         do {
+            await Self.fetchKeySets(keys, for: gateways)
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
             try await core.submit { [shell] in try shell.start(gateways) }.get()
@@ -127,6 +129,7 @@ public final class RollcallNode: @unchecked Sendable {
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
             sampleLoad()
+            keys.refresh(on: opsLoop) { [opsListener] in opsListener.isStopped }
         } catch {
             await parts.server.stopListening()
             try await Self.abandon(shell, group)
@@ -180,11 +183,11 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// The operations of operators. A drain asks the clients to leave over half of the available time.
     private static func adminAPI(
-        _ configuration: NodeConfiguration, authenticator: Authenticator, shell: Shell, gateways: [GatewayLoop], state: NodeState
+        _ configuration: NodeConfiguration, keys: TokenKeys, shell: Shell, gateways: [GatewayLoop], state: NodeState
     ) -> AdminAPI {
         let spread = configuration.drainTimeout / 2
         return AdminAPI(
-            shell: shell, authenticator: authenticator, webhookRules: configuration.webhookRules,
+            shell: shell, keys: keys, webhookRules: configuration.webhookRules,
             drain: {
                 guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
                     return false
@@ -216,6 +219,19 @@ public final class RollcallNode: @unchecked Sendable {
     }
 
     // MARK: Start
+
+    /// Fetches the key sets of the apps, and has each loop drop the tokens that replaced keys have verified.
+    ///
+    /// A key set that cannot be fetched does not keep the node from its start. Calls of its app are answered 503 until it can.
+    private static func fetchKeySets(_ keys: TokenKeys, for gateways: [GatewayLoop]) async {
+        keys.authenticator.whenChanged { version in
+            for gateway in gateways {
+                // A loop that has ended serves nobody.
+                do { try await gateway.eventLoop.submit { gateway.keysChanged(to: version) }.get() } catch { continue }
+            }
+        }
+        await keys.authenticator.fetchKeySets()
+    }
 
     private static func keepGeneration(of peer: Peer, in store: any Store, _ logger: Logger) {
         do {
@@ -388,6 +404,11 @@ public final class RollcallNode: @unchecked Sendable {
     /// Reads the files of certificates again and logs the result. New connections use the new ones. Invalid files change nothing.
     public func reloadCertificates() { certificates.reload(logger) }
 
+    /// Reads the keys of the apps again, fetches their key sets, and logs the result. Throws for invalid settings, which change nothing.
+    ///
+    /// When the call returns, a removed key is refused. Open streams stay.
+    public func reloadKeys() async throws(ConfigurationError) { try await keys.reload() }
+
     /// The end of this node's membership, with its reason: another process has this node's ID.
     ///
     /// The devices of its users look disconnected to all others. The host calls ``stop()`` and exits with ``ExitCode/unavailable``. The
@@ -444,6 +465,7 @@ public final class RollcallNode: @unchecked Sendable {
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
         for server in servers.dropFirst() { await server.stopListening() }
         await webhooks.stop()
+        await keys.stop()
         store.close()
         shell.end()
         try await group.shutdownGracefully()

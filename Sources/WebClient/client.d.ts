@@ -262,7 +262,7 @@ export interface CallOptions {
 
 /** The reason why a call or a login failed. A call that failed has changed nothing, unless `mayTakeEffect` is true. */
 export class PresenceError extends Error {
-  constructor(fields: { code: number, status?: number, title?: string, detail: string, retryAfter?: number, mayTakeEffect?: boolean, errorUserList?: UserError[] });
+  constructor(fields: { code: number, status?: number, title?: string, detail: string, retryAfter?: number, mayTakeEffect?: boolean, errorUserList?: UserError[], requestID?: string });
   /** The code of the node's answer; negative without an answer. */
   code: number;
   /** The HTTP status; 0 without an answer. */
@@ -277,6 +277,8 @@ export class PresenceError extends Error {
   mayTakeEffect: boolean;
   /** The users that failed, where the call failed as a whole because of them. */
   errorUserList: UserError[];
+  /** The ID of the request at the node that has refused it, which the log of that node names; undefined without an answer of a node. */
+  requestID: string | undefined;
 }
 
 /** An event of a client. `detail` is its content: see `PresenceEvents`. */

@@ -313,7 +313,7 @@ export const PresenceCode = Object.freeze({
  */
 export class PresenceError extends Error {
   /**
-   * @param {{ code: number, status?: number, title?: string, detail: string, retryAfter?: number, mayTakeEffect?: boolean, errorUserList?: UserError[] }} fields
+   * @param {{ code: number, status?: number, title?: string, detail: string, retryAfter?: number, mayTakeEffect?: boolean, errorUserList?: UserError[], requestID?: string }} fields
    */
   constructor(fields) {
     super(`${fields.code} ${fields.title ?? ""}: ${fields.detail}`);
@@ -353,6 +353,11 @@ export class PresenceError extends Error {
      * @type {UserError[]}
      */
     this.errorUserList = fields.errorUserList ?? [];
+    /**
+     * The ID of the request at the node that has refused it, which the log of that node names; undefined without an answer of a node.
+     * @type {string | undefined}
+     */
+    this.requestID = fields.requestID;
   }
 }
 
@@ -374,7 +379,9 @@ function isFinal(error) {
  * The error in a node's answer. An answer that is no problem document comes from a proxy: 429 and 503 have the same meaning everywhere, and
  * after 502 and 504 nobody knows whether a node has carried out the call.
  */
-function problem(status, retryAfterHeader, text, operation) {
+function problem({ status, headers }, text, operation) {
+  const retryAfterHeader = headers.get("Retry-After");
+  const requestID = headers.get("Request-ID") ?? undefined;
   const header = retryAfterHeader === null || retryAfterHeader === "" ? NaN : Number(retryAfterHeader);
   const asked = Number.isFinite(header) && header >= 0 ? header : undefined;
   let fields;
@@ -388,7 +395,7 @@ function problem(status, retryAfterHeader, text, operation) {
     const refusal = status === 429 ? PresenceCode.calledTooOften : status === 503 ? PresenceCode.overloaded : PresenceCode.badAnswer;
     return new PresenceError({
       code: isLost ? PresenceCode.unreachable : refusal, status, title: `HTTP ${status}`, detail: `${operation}: not a problem document`,
-      retryAfter: asked, mayTakeEffect: isLost && operation !== "events" && !isRead(operation) });
+      retryAfter: asked, mayTakeEffect: isLost && operation !== "events" && !isRead(operation), requestID });
   }
   return new PresenceError({
     code: fields.code,
@@ -398,6 +405,7 @@ function problem(status, retryAfterHeader, text, operation) {
     retryAfter: typeof fields.retryAfter === "number" ? fields.retryAfter : asked,
     mayTakeEffect: fields.mayTakeEffect === true,
     errorUserList: Array.isArray(fields.errorUserList) ? fields.errorUserList : [],
+    requestID,
   });
 }
 
@@ -405,7 +413,7 @@ function problem(status, retryAfterHeader, text, operation) {
 const flatten = (error) =>
   error instanceof PresenceError
     ? { code: error.code, status: error.status, title: error.title, detail: error.detail, retryAfter: error.retryAfter,
-        mayTakeEffect: error.mayTakeEffect, errorUserList: error.errorUserList }
+        mayTakeEffect: error.mayTakeEffect, errorUserList: error.errorUserList, requestID: error.requestID }
     : { code: PresenceCode.badAnswer, title: "failed", detail: String(error) };
 
 // MARK: Waits
@@ -1470,7 +1478,7 @@ class Engine {
       response = await send(token);
     }
     if (response.status !== 200) {
-      throw problem(response.status, response.headers.get("Retry-After"), await readText(response, 64 << 10), "events");
+      throw problem(response, await readText(response, 64 << 10), "events");
     }
     if (!(response.headers.get("Content-Type") ?? "").startsWith("text/event-stream") || !response.body) {
       throw badAnswer("events: not an event stream", 502);
@@ -1913,7 +1921,7 @@ class Engine {
       clearTimeout(doubt);
       this.#requests.delete(control);
     }
-    if (response.status !== 200) throw problem(response.status, response.headers.get("Retry-After"), answer, operation);
+    if (response.status !== 200) throw problem(response, answer, operation);
     try {
       return JSON.parse(answer);
     } catch (error) {

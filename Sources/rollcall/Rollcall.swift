@@ -11,8 +11,8 @@ struct Rollcall: AsyncParsableCommand {
         discussion: "Start with `rollcall demo` or `rollcall serve`. Exit codes: 64 bad setting, 69 unavailable, 74 bad data directory.",
         version: version,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self,
-            ImportCommand.self, ClusterCommand.self,
+            ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, CheckTokenCommand.self, WatchCommand.self,
+            StatusCommand.self, ImportCommand.self, ClusterCommand.self,
         ])
 
     /// The text that `--version` prints.

@@ -9,7 +9,10 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
         abstract: "Run a node. Without flags: one node on loopback, SQLite in ./rollcall-data, development key.",
-        discussion: "Flags override ROLLCALL_… environment variables, which override the YAML file. SIGHUP reads the certificates again.")
+        discussion: """
+            Flags override ROLLCALL_… environment variables, which override the YAML file. SIGHUP reads the certificates and the keys of the \
+            apps again.
+            """)
 
     @Option(help: "YAML file with settings.") var config: String?
     @Option(help: "The node's name in its cluster (default: the host name).") var nodeId: String?
@@ -73,7 +76,10 @@ struct ServeCommand: AsyncParsableCommand {
         }
         loop: for await cause in ends {
             switch cause {
-            case .signal(.sighup): node.reloadCertificates()
+            case .signal(.sighup):
+                node.reloadCertificates()
+                // The log has the result. A signal to stop does not wait for it.
+                Task { try await node.reloadKeys() }
             case .signal(let signal):
                 logger.notice("stopping", metadata: ["signal": "\(signal)"])
                 break loop
@@ -83,7 +89,7 @@ struct ServeCommand: AsyncParsableCommand {
         try await stop(node, logger)
     }
 
-    /// Why the node ends, or reads its certificates again.
+    /// Why the node ends, or reads its certificates and keys again.
     private enum End: Sendable {
         case signal(UnixSignal)
         case superseded

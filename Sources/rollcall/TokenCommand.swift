@@ -11,6 +11,9 @@ struct TokenCommand: AsyncParsableCommand {
     @Option(help: "App ID, 1 to 64 bytes.") var app = "default"
     @Flag(help: "Give the token the role admin, for an app's back end and for operators.") var admin = false
     @Option(help: "Seconds until the token expires.") var expiry = 86_400
+    @Option(name: .customLong("kid"), help: "ID of the key, for the token's header.") var keyID: String?
+    @Option(help: "The claim aud.") var audience: String?
+    @Option(help: "The claim iss.") var issuer: String?
     @Option(help: "File with the app's HS256 secret (default: the development key).") var secretFile: String?
 
     func validate() throws {
@@ -21,6 +24,8 @@ struct TokenCommand: AsyncParsableCommand {
 
     func run() async throws {
         let secret = try secretFile.map(NamedFile.secret)
-        Terminal.line(try await TokenMint(secret: secret).token(user: user, app: app, isAdmin: admin, seconds: expiry))
+        Terminal.line(
+            try await TokenMint(secret: secret).token(
+                user: user, app: app, isAdmin: admin, seconds: expiry, keyID: keyID, audience: audience, issuer: issuer))
     }
 }

@@ -61,7 +61,7 @@ import Testing
         ] {
             let answer = try await request(flags, path, fixture)
             #expect(answer.status == status && answer.fields["access-control-allow-origin"] == "*", "\(path): \(answer)")
-            #expect(answer.fields["access-control-expose-headers"] == "Retry-After")
+            #expect(answer.fields["access-control-expose-headers"] == "Retry-After, Request-ID")
         }
         #expect(try await request(call, "/v1/getUserStatus", fixture).fields["access-control-allow-origin"] == nil)
         try await fixture.stop()

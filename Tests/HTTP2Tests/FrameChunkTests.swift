@@ -41,7 +41,9 @@ import Testing
                 paths.append(String(decoding: request.target, as: UTF8.self))
             }
             let answer = HTTPAnswerHead(status: 299, contentType: .problem, bodyBytesCount: 0, retryAfter: 1_234, allow: "PATCH")
-            HTTP2Headers.withFields(of: answer, date, nil) { server.respond(slot, $0) }
+            RequestID(loop: 1, connection: 1, request: 1).withText { id in
+                HTTP2Headers.withFields(of: answer, date, nil, id: id) { server.respond(slot, $0) }
+            }
         }
         var buffer = ByteBuffer()
         _ = server.send(into: &buffer, bytesMax: 1 << 20)

@@ -109,10 +109,10 @@ import Testing
 
     @Test(
         "The documented variable of a key is the one that is read", arguments: ["default", "my-shop", "myShop", "shop.2"],
-        KnownSettings.keyNames)
+        ["es256PublicKeyFile", "hs256", "rs256PublicKeyFile"])
     func keyVariable(app: String, key: String) async throws {
         let configuration = try await read([:], ["ROLLCALL_APPS": app, KnownSettings.variable(of: app, key): #filePath])
-        #expect(configuration.appKeys[app]?.count == 1 && !configuration.isDevelopment)
+        #expect(configuration.appKeys[app]?.keys.count == 1 && !configuration.isDevelopment)
     }
 
     @Test(
@@ -134,6 +134,62 @@ import Testing
         let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": Self.secret, name: Self.secret]
         let refusal = try await refusal { try await read([:], variables) }
         #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_JWT_<APP>_ES256PUBLIC_KEY_FILE") == true)
+    }
+
+    @Test("An app may have several keys, a key set, and what its tokens must say") func severalKeys() async throws {
+        let other = String(repeating: "o", count: 32)
+        let set = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).json"
+        defer { unlink(set) }
+        let encoded = Data(Self.secret.utf8).base64EncodedString().replacing("=", with: "")
+        try #"{"keys":[{"kty":"oct","kid":"k1","k":"\#(encoded)"},{"kty":"OKP","crv":"Ed25519","x":"a"}]}"#.write(
+            toFile: set, atomically: true, encoding: .utf8)
+        let rules = try await read(
+            yaml: """
+                jwt:
+                  a:
+                    hs256: [\(Self.secret), \(other)]
+                    jwksFile: \(set)
+                    jwksUrl: https://idp.example/jwks
+                    audience: [chat, shop]
+                    issuer: https://idp.example
+                """
+        ).appKeys["a"]
+        #expect(rules?.keys.map(\.description) == ["HS256 key of hs256", "HS256 key of hs256", "HS256 key \"k1\" of jwksFile"])
+        #expect(rules?.keys.last?.material == .secret(Array(Self.secret.utf8)))
+        #expect(rules?.keySetURL == "https://idp.example/jwks")
+        #expect(rules?.audiences == ["chat", "shop"] && rules?.issuers == ["https://idp.example"])
+        let variables = ["ROLLCALL_APPS": "a", "ROLLCALL_JWT_A_JWKS_URL": "https://10.1.2.3/k", "ROLLCALL_JWT_A_AUDIENCE": "one,two"]
+        let variable = try await read([:], variables).appKeys["a"]
+        #expect(variable?.keySetURL == "https://10.1.2.3/k" && variable?.audiences == ["one,two"] && variable?.keys == [])
+    }
+
+    @Test(
+        "The URL of a key set needs TLS, except on loopback with --dev, and has no password",
+        arguments: [
+            ("https://idp.example/k", false, true), ("http://idp.example/k", false, false), ("http://idp.example/k", true, false),
+            ("http://127.0.0.1:1/k", false, false), ("http://127.0.0.1:1/k", true, true), ("https://a:b@idp.example/k", false, false),
+            ("idp.example", false, false),
+        ])
+    func keySetURL(url: String, isDevelopment: Bool, isAccepted: Bool) async throws {
+        let refusal = try await refusal { try await read(yaml: "dev: \(isDevelopment)\njwt: {a: {jwksUrl: \"\(url)\"}}") }
+        #expect((refusal == nil) == isAccepted)
+        if let refusal { #expect(refusal.setting == "jwt.a.jwksUrl") }
+    }
+
+    @Test("The error of a file that is not a key set says why") func badKeySet() async throws {
+        let set = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).json"
+        defer { unlink(set) }
+        for text in ["nonsense", "{}", #"{"keys":{}}"#, #"{"keys":[]}"#, #"{"keys":[{"kty":"oct","use":"enc","k":"YQ"}]}"#] {
+            try text.write(toFile: set, atomically: true, encoding: .utf8)
+            let refusal = try await refusal { try await read(yaml: "jwt: {a: {jwksFile: \(set)}}") }
+            #expect(refusal?.setting == "jwt.a.jwksFile" && refusal?.problem.hasPrefix(set) == true, "\(text)")
+        }
+    }
+
+    @Test("The error of a file that is not YAML names the place, and nothing of the lines around it") func brokenFile() async throws {
+        let refusal = try await refusal { try await read(yaml: "jwt:\n  a:\n    hs256: \(Self.secret)\n   b: [") }
+        #expect(refusal?.setting == "config" && refusal?.problem.contains("line ") == true)
+        #expect(refusal?.problem.contains(Self.secret) == false)
     }
 
     @Test("The error names an app of 65 bytes") func longApp() async throws {
@@ -208,7 +264,9 @@ import Testing
         arguments: [
             ("listen: [0.0.0.0:7600]", "listen"), ("heartbeatTimeout: [60]", "heartbeatTimeout"), ("nodeId: {a: b}", "nodeId"),
             ("dev: [true]", "dev"), ("join: {a: b}", "join"), ("join: [{a: b}]", "join"), ("apps: [[a]]", "apps"), ("jwt: [a]", "jwt"),
-            ("jwt: secret", "jwt"), ("jwt: {a: secret}", "jwt.a"), ("jwt: {a: {hs256: [x]}}", "jwt.a.hs256"), ("policies: [a]", "policies"),
+            ("jwt: secret", "jwt"), ("jwt: {a: secret}", "jwt.a"), ("jwt: {a: {hs256: {b: c}}}", "jwt.a.hs256"),
+            ("jwt: {a: {hs256: [[x]]}}", "jwt.a.hs256"),
+            ("jwt: {a: {jwksUrl: [x]}}", "jwt.a.jwksUrl"), ("policies: [a]", "policies"),
             ("policies: zim", "policies"), ("policies: {a: zim}", "policies.a"),
         ])
     func wrongShape(text: String, setting: String) async throws {

@@ -475,6 +475,32 @@ test("A call that got no answer is repeated at the next address, with the same k
   await Promise.all([broken.close(), sound.close()]);
 });
 
+test("An error has the ID of the request that was refused, and the node's log names it", async () => {
+  const node = await scripted((request, response) =>
+    json(response, 400, { code: 6017, status: 400, title: "t", detail: "d" }, { "Request-ID": "1-2-3" }));
+  const ann = client("ann", { addresses: [node.url] });
+  await assert.rejects(ann.getUserStatus(["bob"]), ({ code, requestID }) => code === 6017 && requestID === "1-2-3");
+  await node.close();
+  const nodes = await Cluster.start(3, { environment: { ROLLCALL_LOG_LEVEL: "debug" } });
+  try {
+    for (const [index, url] of nodes.urls.entries()) {
+      let failure;
+      await client("ann", { addresses: [url] }).publishEvent(1).catch((error) => (failure = error));
+      assert.ok(failure?.code === 6017 && /^[0-9a-f]+-[0-9a-f]+-[0-9a-f]+$/.test(failure.requestID), `${failure}`);
+      const named = () => nodes.nodes.map(({ log }) => log.includes(`requestID=${failure.requestID}`));
+      await until("the log names the request", () => named()[index]);
+      assert.deepEqual(named(), nodes.nodes.map((_, other) => other === index));
+    }
+    let refused;
+    const stranger = client("ann", { addresses: [nodes.urls[1]], token: () => `${token("ann")}x` });
+    await stranger.getUserStatus(["bob"]).catch((error) => (refused = error));
+    assert.equal(refused?.code, 6014);
+    await until("the log names the refused token", () => nodes.nodes[1].log.includes(`requestID=${refused.requestID}`));
+  } finally {
+    await nodes.stop();
+  }
+});
+
 test("After 50001 that may take effect an event is repeated with its key, and is published once", async () => {
   const node = await scripted((request, response, requests) => {
     if (requests.length > 1) return json(response, 200, { eventID: "e", userStatus: { userID: "ann", version: "1" } });

@@ -28,7 +28,8 @@ package enum OpenAPI {
 
     /// An answer that is not a success. The raw value names its component.
     package enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, rateLimited,
+        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, invalidKeys, bodyTooLong,
+            rateLimited,
             headerTooLarge,
             unavailable
 
@@ -39,7 +40,7 @@ package enum OpenAPI {
             case .wrongRole, .notAllowed: 403
             case .noSuchUser, .noSuchNode: 404
             case .bodyTooSlow: 408
-            case .nodeIsAlive: 409
+            case .nodeIsAlive, .invalidKeys: 409
             case .bodyTooLong: 413
             case .rateLimited: 429
             case .headerTooLarge: 431

@@ -76,7 +76,25 @@ public struct NodeConfiguration: Sendable {
     /// ``read(flags:environment:file:)`` sets it when neither keys nor addresses are configured.
     public var isDevelopment = false
     /// Keys that verify tokens, by app: those that `apps` names and those below `jwt` in the file.
-    public var appKeys: [String: [TokenKey]] = [:]
+    public var appKeys: [String: TokenRules] {
+        get { keys.apps }
+        set { keys.apps = newValue }
+    }
+    private var keys = Keys()
+
+    private struct Keys {
+        var apps: [String: TokenRules] = [:]
+        /// The origin of the settings, so that the keys can be read again; nil for settings that no file has.
+        var source: Source?
+    }
+
+    /// The flags, the variables and the file of ``read(flags:environment:file:)``.
+    private struct Source {
+        let flags: [String: String]
+        let environment: [String: String]
+        let file: String?
+    }
+
     /// PEM files for TLS on the client port: both or none.
     public var tlsCertificate: String?
     public var tlsKey: String?
@@ -179,8 +197,25 @@ public struct NodeConfiguration: Sendable {
         try configuration.apply(
             SettingsReader(config: ConfigReader(providers: providers)), variables: environment.keys.sorted(), appsWithKeys: apps.withKeys)
         configuration.core.policies = apps.policies
+        configuration.keys.source = Source(flags: flags, environment: environment, file: file)
         try configuration.validate()
         return configuration
+    }
+
+    /// Reads the keys of the apps again, as the file has them now. Throws for settings with which the node would not start.
+    func appKeysNow() async throws(ConfigurationError) -> [String: TokenRules] {
+        guard let source = keys.source else { return appKeys }
+        let fresh: NodeConfiguration
+        do {
+            fresh = try await Self.read(flags: source.flags, environment: source.environment, file: source.file)
+        } catch let error as ConfigurationError {
+            throw error
+        } catch { throw ConfigurationError(setting: "config", problem: "cannot be read: \(error)") }
+        // Without keys and addresses the settings would be those of a node for development.
+        guard isDevelopment || !fresh.appKeys.isEmpty else {
+            throw ConfigurationError(setting: "jwt", problem: "has no keys any more; a node without --dev needs at least one")
+        }
+        return fresh.appKeys
     }
 
     /// Applies the settings that are given.
@@ -208,7 +243,7 @@ public struct NodeConfiguration: Sendable {
         let apps = Set(try reader.list("apps") + appsWithKeys).sorted()
         try KnownSettings.check(variables: variables)
         try KnownSettings.check(variables: variables, apps: apps)
-        for app in apps { appKeys[app] = try reader.keys(of: app) }
+        for app in apps { appKeys[app] = try reader.rules(of: app) }
         isDevelopment = try reader.bool("dev") ?? (appKeys.isEmpty && !hasAddress)
         tlsCertificate = try reader.text("tlsCertificate")
         tlsKey = try reader.text("tlsKey")
@@ -249,6 +284,17 @@ public struct NodeConfiguration: Sendable {
         for (app, policy) in core.policies.sorted(by: { $0.key < $1.key }) where policy.policy.hasWebhook {
             guard let problem = webhookRules.problem(of: policy.policy.webhook.url) else { continue }
             throw ConfigurationError(setting: "policies.\(app).webhook.url", problem: problem)
+        }
+    }
+
+    /// Throws for the URL of a key set that the node would not fetch. Its operator chose it, so it may be in the node's own network.
+    private func validateKeySets() throws(ConfigurationError) {
+        let rules = WebhookRules(allowsLoopback: isDevelopment, allowsPrivate: true)
+        for (app, keys) in appKeys.sorted(by: { $0.key < $1.key }) {
+            guard let url = keys.keySetURL else { continue }
+            let hasName = URLComponents(string: url).map { $0.user != nil || $0.password != nil } ?? false
+            guard let problem = hasName ? "must have no user name and no password" : rules.problem(of: url) else { continue }
+            throw ConfigurationError(setting: "jwt.\(app).jwksUrl", problem: problem)
         }
     }
 
@@ -313,6 +359,7 @@ public struct NodeConfiguration: Sendable {
         }
         try validateOrigins()
         try validateWebhooks()
+        try validateKeySets()
         guard (1...Self.loopsMax).contains(loopsCount) else {
             throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")
         }
@@ -384,21 +431,40 @@ private struct SettingsReader {
         try integer(name).map { .seconds($0) }
     }
 
-    /// Returns the keys of `jwt.<app>`.
-    func keys(of app: String) throws -> [TokenKey] {
-        var keys: [TokenKey] = []
-        if let secret = config.string(forKey: ConfigKey(["jwt", app, "hs256"]), isSecret: true) { keys.append(.hs256(secret: secret)) }
-        if let path = config.string(forKey: ConfigKey(["jwt", app, "es256PublicKeyFile"])) {
-            keys.append(.es256(publicPEM: try file(path)))
+    /// Returns the keys of `jwt.<app>`, and what tokens of the app must say.
+    func rules(of app: String) throws -> TokenRules {
+        var rules = TokenRules()
+        for secret in texts(app, "hs256") { rules.keys.append(.hs256(secret: secret)) }
+        for path in texts(app, "es256PublicKeyFile") { rules.keys.append(.es256(publicPEM: try file(path))) }
+        for path in texts(app, "rs256PublicKeyFile") { rules.keys.append(.rs256(publicPEM: try file(path))) }
+        for path in texts(app, "jwksFile") {
+            let set: KeySet
+            do { set = try KeySet(Array(try file(path).utf8), source: "jwksFile", allowsSecrets: true) } catch let error as KeySet.Failure {
+                throw ConfigurationError(setting: "jwt.\(app).jwksFile", problem: "\(path) \(error)")
+            }
+            guard !set.keys.isEmpty else {
+                throw ConfigurationError(setting: "jwt.\(app).jwksFile", problem: "\(path) has no HS256, ES256 or RS256 key")
+            }
+            rules.keys += set.keys
         }
-        if let path = config.string(forKey: ConfigKey(["jwt", app, "rs256PublicKeyFile"])) {
-            keys.append(.rs256(publicPEM: try file(path)))
-        }
-        guard !keys.isEmpty else {
+        rules.keySetURL = texts(app, "jwksUrl").first
+        rules.audiences = texts(app, "audience")
+        rules.issuers = texts(app, "issuer")
+        guard !rules.keys.isEmpty || rules.keySetURL != nil else {
             throw ConfigurationError(
-                setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; set hs256, es256PublicKeyFile or rs256PublicKeyFile")
+                setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; set one of \(KnownSettings.keyNames.joined(separator: ", "))")
         }
-        return keys
+        guard rules.keys.count <= KeySet.keysMax else {
+            throw ConfigurationError(setting: "jwt.\(app)", problem: "has \(rules.keys.count) keys; at most \(KeySet.keysMax) are allowed")
+        }
+        return rules
+    }
+
+    /// The value of a setting of `jwt.<app>`, or the values of a list.
+    private func texts(_ app: String, _ name: String) -> [String] {
+        let key = ConfigKey(["jwt", app, name])
+        if let text = config.string(forKey: key, isSecret: true) { return [text] }
+        return config.stringArray(forKey: key, isSecret: true) ?? []
     }
 
     private func file(_ path: String) throws -> String {

@@ -16,8 +16,14 @@ enum KnownSettings {
         return range
     }
 
+    /// Names of keys below `jwt.<app>`.
+    static let keyNames = ["es256PublicKeyFile", "hs256", "jwksFile", "jwksUrl", "rs256PublicKeyFile"]
+
     /// Names below `jwt.<app>`.
-    static let keyNames = ["es256PublicKeyFile", "hs256", "rs256PublicKeyFile"]
+    static let tokenNames = (keyNames + ["audience", "issuer"]).sorted()
+
+    /// Those of them that may be lists.
+    private static let listNames: Set = ["audience", "es256PublicKeyFile", "hs256", "issuer", "rs256PublicKeyFile"]
 
     /// Names below `policies.<app>`.
     static let policyNames = ["preset", "settings"]
@@ -39,7 +45,7 @@ enum KnownSettings {
         }
         let root: Node?
         do { root = try Yams.compose(yaml: text) } catch {
-            throw ConfigurationError(setting: "config", problem: "\(file) is not YAML: \(error)")
+            throw ConfigurationError(setting: "config", problem: "\(file) is not YAML\(place(of: error))")
         }
         var apps = Apps()
         guard let root, root.null == nil else {
@@ -50,12 +56,22 @@ enum KnownSettings {
         for (name, value) in root.mapping ?? [:] { try checkShape(of: value, name.string ?? "?") }
         for (app, keys) in root.mapping?["jwt"]?.mapping ?? [:] {
             let name = app.string ?? "?"
-            try checkNames(in: keys, of: "jwt.\(name)", keyNames)
-            for (key, value) in keys.mapping ?? [:] { try checkShape(of: value, "jwt.\(name).\(key.string ?? "?")") }
+            try checkNames(in: keys, of: "jwt.\(name)", tokenNames)
+            for (key, value) in keys.mapping ?? [:] { try checkTokenShape(of: value, "jwt.\(name)", key.string ?? "?") }
             apps.withKeys.append(name)
         }
         apps.policies = try policies(in: root)
         return apps
+    }
+
+    /// The place and the reason of an error in YAML. The library's own text has the lines around it, which may be secrets.
+    private static func place(of error: any Error) -> String {
+        switch error as? YamlError {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+            ": line \(mark.line), column \(mark.column): \(problem)"
+        case .reader(let problem, _, _, _): ": \(problem)"
+        default: ""
+        }
     }
 
     private static func policies(in root: Node) throws(ConfigurationError) -> [String: AppPolicy] {
@@ -100,16 +116,29 @@ enum KnownSettings {
             guard value.mapping != nil || value.null != nil else {
                 throw ConfigurationError(setting: setting, problem: "is \(found); it must be a mapping of app IDs to their settings")
             }
-        case "apps", "join", "corsOrigins":
-            if value.scalar != nil { return }
-            guard let elements = value.sequence else {
-                throw ConfigurationError(setting: setting, problem: "is \(found); it must be a list, or one value with commas")
-            }
-            for (index, element) in elements.enumerated() where element.scalar == nil {
-                throw ConfigurationError(setting: setting, problem: "element \(index + 1) is \(shape(of: element)); it must be one value")
-            }
+        case "apps", "join", "corsOrigins": try checkList(value, setting, "a list, or one value with commas")
         default:
             guard value.scalar != nil else { throw ConfigurationError(setting: setting, problem: "is \(found); it must be one value") }
+        }
+    }
+
+    /// Throws for a value of a wrong shape below `jwt.<app>`.
+    private static func checkTokenShape(of value: Node, _ app: String, _ name: String) throws(ConfigurationError) {
+        if listNames.contains(name) {
+            try checkList(value, "\(app).\(name)", "one value or a list")
+        } else {
+            try checkShape(of: value, "\(app).\(name)")
+        }
+    }
+
+    /// Throws for a value that is neither one value nor a list of values.
+    private static func checkList(_ value: Node, _ setting: String, _ form: String) throws(ConfigurationError) {
+        if value.scalar != nil { return }
+        guard let elements = value.sequence else {
+            throw ConfigurationError(setting: setting, problem: "is \(shape(of: value)); it must be \(form)")
+        }
+        for (index, element) in elements.enumerated() where element.scalar == nil {
+            throw ConfigurationError(setting: setting, problem: "element \(index + 1) is \(shape(of: element)); it must be one value")
         }
     }
 
@@ -167,12 +196,12 @@ extension KnownSettings {
     ///
     /// The node would ignore such a key, and without any other key it would accept the public development key.
     static func check(variables: [String], apps: [String]) throws(ConfigurationError) {
-        let known = Set(apps.flatMap { app in keyNames.map { variable(of: app, $0) } })
+        let known = Set(apps.flatMap { app in tokenNames.map { variable(of: app, $0) } })
         for variable in variables where variable.hasPrefix(keyPrefix) && !known.contains(variable) {
-            let ending = keyNames.map { "_" + encoded($0) }.first { variable.hasSuffix($0) } ?? ""
+            let ending = tokenNames.map { "_" + encoded($0) }.first { variable.hasSuffix($0) } ?? ""
             let app = variable.dropFirst(keyPrefix.count).dropLast(ending.count).lowercased()
             guard !ending.isEmpty, !app.isEmpty else {
-                let names = keyNames.map { "\(keyPrefix)<APP>_\(encoded($0))" }.joined(separator: ", ")
+                let names = tokenNames.map { "\(keyPrefix)<APP>_\(encoded($0))" }.joined(separator: ", ")
                 throw ConfigurationError(setting: variable, problem: "no such setting; the keys of an app are \(names)")
             }
             throw ConfigurationError(

@@ -111,10 +111,12 @@ extension KnownSettings {
             "apps", .names, default: "the apps below `jwt`",
             "Apps whose tokens the node accepts. An app whose key is in an environment variable must be in this list."),
         NodeSetting(
-            "jwt", .byApp(keyNames.map { "`\($0)`" }.joined(separator: ", ")), default: "none",
+            "jwt", .byApp(tokenNames.map { "`\($0)`" }.joined(separator: ", ")), default: "none",
             """
-            The keys that sign tokens, by app. `hs256` is a secret of at least 32 bytes; the two others name PEM files with public keys. A \
-            variable has one key, for example `ROLLCALL_JWT_CHAT_HS256`; its app must be in `apps`.
+            The keys that sign tokens, by app, and what the tokens must say. `hs256` is a secret of at least 32 bytes, the two `…PublicKeyFile` \
+            name PEM files, and `jwksFile` and `jwksUrl` have a JSON Web Key Set. `audience` and `issuer` are the accepted values of `aud` \
+            and `iss`. In a file all but the two of key sets may be lists, so that an old and a new key are valid side by side. A variable has \
+            one value, for example `ROLLCALL_JWT_CHAT_HS256`; its app must be in `apps`. SIGHUP and `reloadKeys` read the keys again.
             """),
         NodeSetting(
             "policies", .byApp(policyNames.map { "`\($0)`" }.joined(separator: ", ")), default: "preset `rollcall`",

@@ -1,155 +1,22 @@
 import Foundation
 import JWTKit
+import NIOConcurrencyHelpers
 import PresenceCore
 import PresenceWire
 
-/// The reason why a token is not accepted. The answer is always 401 with code 6014.
+/// The reason why a token is not accepted.
 public struct AuthenticationError: Error, Equatable, Sendable {
     /// The error in the token, and the correct form.
     public let reason: String
+    /// Whether the same token may be accepted later, because the node could not fetch the keys of its app. The answer is then 503 with
+    /// code 50001, otherwise 401 with code 6014.
+    public var isTemporary = false
 }
 
-/// A claim of a token, as its JSON has it. A claim that is `null` counts as missing.
-enum Claim: Codable, Equatable {
-    case text(String)
-    case number(Double)
-    case boolean, list, object
-
-    init(from decoder: any Decoder) throws {
-        let value = try decoder.singleValueContainer()
-        if let text = try? value.decode(String.self) {
-            self = .text(text)
-        } else if let number = try? value.decode(Double.self) {
-            self = .number(number)
-        } else if (try? value.decode(Bool.self)) != nil {
-            self = .boolean
-        } else {
-            self = (try? decoder.unkeyedContainer()) != nil ? .list : .object
-        }
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var value = encoder.singleValueContainer()
-        switch self {
-        case .text(let text): try value.encode(text)
-        case .number(let number): try value.encode(number)
-        case .boolean: try value.encode(true)
-        case .list: try value.encode([String]())
-        case .object: try value.encode([String: String]())
-        }
-    }
-
-    /// The type of a claim, for people.
-    fileprivate static func type(of claim: Claim?) -> String {
-        switch claim {
-        case nil: "missing"
-        case .text: "a text"
-        case .number: "a number"
-        case .boolean: "a boolean"
-        case .list: "a list"
-        case .object: "an object"
-        }
-    }
-}
-
-/// The claims of a token that a node reads (<doc:HTTPAPI#Callers-and-tokens>). Others refuse nothing.
-struct TokenClaims: JWTPayload {
-    var sub: Claim?
-    var app: Claim?
-    var role: Claim?
-    var exp: Claim?
-    var nbf: Claim?
-    /// The time at which the token was made, with the fraction that RFC 7519 §2 allows.
-    var iat: Claim?
-
-    func verify(using algorithm: some JWTAlgorithm) async throws {}
-
-    /// The text of a claim. Throws for a claim of another type.
-    fileprivate static func text(_ claim: Claim?, _ name: String) throws(AuthenticationError) -> String {
-        guard case .text(let text) = claim else {
-            throw AuthenticationError(reason: "\(name): is \(Claim.type(of: claim)); it must be a text")
-        }
-        return text
-    }
-
-    /// The time of a claim. Throws for a claim of another type.
-    ///
-    /// A time beyond 64 bits is the far future or past, because callers choose the content of their tokens.
-    fileprivate static func time(_ claim: Claim?, _ name: String) throws(AuthenticationError) -> Milliseconds {
-        guard case .number(let seconds) = claim else {
-            throw AuthenticationError(reason: "\(name): is \(Claim.type(of: claim)); it must be a number of seconds")
-        }
-        return Milliseconds(exactly: (seconds * 1_000).rounded()) ?? (seconds > 0 ? .max : .min)
-    }
-
-    /// The caller that the claims name. Throws if a claim is of another type or names no user.
-    fileprivate func caller() throws(AuthenticationError) -> Caller {
-        let id = try Self.text(sub, "sub")
-        let app = try app.map { claim throws(AuthenticationError) in try Self.text(claim, "app") } ?? "default"
-        let role = try role.map { claim throws(AuthenticationError) in try Self.text(claim, "role") }
-        let expiresAt = try Self.time(exp, "exp")
-        let issuedAt = try iat.map { claim throws(AuthenticationError) in try Self.time(claim, "iat") }
-        for (name, text) in [("sub", id), ("app", app)] where !Limits.isValidName(text) {
-            throw AuthenticationError(reason: "\(name): must be 1 to 64 bytes without control characters")
-        }
-        return Caller(user: UserID(app: app, id: id), isAdmin: role == "admin", expiresAt: expiresAt, issuedAt: issuedAt ?? 0)
-    }
-
-    /// Throws if the token is not valid at a time.
-    fileprivate func check(_ caller: Caller, at wall: Milliseconds) throws(AuthenticationError) {
-        guard !caller.isExpired(at: wall) else { throw AuthenticationError(reason: "exp: the token has expired") }
-        // Most tokens count whole seconds, so the node's time is rounded up to one.
-        let latest = (wall + 999) / 1_000 * 1_000 + Caller.leeway
-        if let nbf, try Self.time(nbf, "nbf") > latest { throw AuthenticationError(reason: "nbf: the token is not valid yet") }
-        guard caller.issuedAt <= wall + Self.issuedAheadMax else {
-            throw AuthenticationError(
-                reason: "iat: is more than \(Self.issuedAheadMax / 1_000) s ahead; it must be the time of issue in seconds since 1970")
-        }
-    }
-
-    /// How far `iat` may be ahead of the node's clock. A time in milliseconds is always beyond.
-    static let issuedAheadMax: Milliseconds = 60_000
-}
-
-/// A key that signs, or only checks, the tokens of an app.
-public enum TokenKey: Sendable {
-    /// A shared secret of at least 32 bytes.
-    case hs256(secret: String)
-    /// A P-256 key, PEM.
-    case es256(publicPEM: String)
-    /// An RSA key of at least 2048 bits, PEM.
-    case rs256(publicPEM: String)
-
-    /// The only algorithm of the key: `alg` in a token's header (RFC 7518 §3.1).
-    var algorithm: String {
-        switch self {
-        case .hs256: "HS256"
-        case .es256: "ES256"
-        case .rs256: "RS256"
-        }
-    }
-
-    /// Makes the collection for checks. Throws if the key is too short or not a key.
-    func collection() async throws(ConfigurationError) -> JWTKeyCollection {
-        let keys = JWTKeyCollection()
-        switch self {
-        case .hs256(let secret):
-            guard secret.utf8.count >= 32 else {
-                throw ConfigurationError(setting: "hs256", problem: "the secret has \(secret.utf8.count) bytes; it needs at least 32")
-            }
-            await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-        case .es256(let pem):
-            guard let key = try? ES256PublicKey(pem: pem) else {
-                throw ConfigurationError(setting: "es256PublicKeyFile", problem: "holds no P-256 public key in PEM")
-            }
-            await keys.add(ecdsa: key)
-        case .rs256(let pem):
-            guard let key = try? Insecure.RSA.PublicKey(pem: pem) else {
-                throw ConfigurationError(setting: "rs256PublicKeyFile", problem: "holds no RSA public key of at least 2048 bits in PEM")
-            }
-            await keys.add(rsa: key, digestAlgorithm: .sha256)
-        }
-        return keys
+extension Problem {
+    /// The answer to a token that is not accepted.
+    init(_ error: AuthenticationError) {
+        self = error.isTemporary ? Problem(status: 503, code: 50001, detail: error.reason) : .notLoggedIn(error.reason)
     }
 }
 
@@ -159,79 +26,230 @@ public enum DevelopmentKey {
     public static let secret = "rollcall development key, never in earnest!"
 }
 
-/// Checks tokens with the keys of the app that they name.
-public final class Authenticator: Sendable {
-    private struct Key {
-        let algorithm: String
-        let keys: JWTKeyCollection
+/// A token that was read and not verified.
+struct ParsedToken {
+    let bytes: [UInt8]
+    let header: JWTHeader
+    let claims: TokenClaims
 
-        init(_ key: TokenKey) async throws(ConfigurationError) {
-            algorithm = key.algorithm
-            keys = try await key.collection()
-        }
-    }
-
-    private let keys: [String: [Key]]
-    private let development: Key?
-
-    /// - Parameters:
-    ///   - apps: the keys by app; several for one app while they are replaced.
-    ///   - isDevelopment: whether to accept ``DevelopmentKey`` for every app.
-    public init(apps: [String: [TokenKey]], isDevelopment: Bool) async throws {
-        var keys: [String: [Key]] = [:]
-        for (app, appKeys) in apps {
-            for key in appKeys { keys[app, default: []].append(try await Key(key)) }
-        }
-        self.keys = keys
-        development = isDevelopment ? try await Key(.hs256(secret: DevelopmentKey.secret)) : nil
-    }
-
-    /// Checks a token and returns its caller. That takes about 50 µs; ``VerifiedTokens`` caches the result.
-    public func check(_ token: [UInt8], at wall: Milliseconds) async -> Result<Caller, AuthenticationError> {
-        do { return .success(try await verify(token, at: wall)) } catch let error as AuthenticationError { return .failure(error) } catch {
-            return .failure(AuthenticationError(reason: "the token cannot be checked: \(error)"))
-        }
-    }
-
-    private func verify(_ token: [UInt8], at wall: Milliseconds) async throws -> Caller {
+    /// Throws for bytes that are no token, and for a header that a verifier must refuse.
+    init(_ token: [UInt8]) throws(AuthenticationError) {
         guard token.count <= 8_192 else { throw AuthenticationError(reason: "the token is longer than 8192 bytes") }
         // The parser reads other spellings, too. Each would be an entry of its own in the cache of verified tokens.
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, parts.allSatisfy({ Base64.isCanonicalURLText($0) }) else {
             throw AuthenticationError(reason: "the token is not three parts in Base64url without padding, with dots between them")
         }
-        let (header, claims): (JWTHeader, TokenClaims)
         do { (header, claims, _) = try DefaultJWTParser().parse(token, as: TokenClaims.self) } catch {
             throw AuthenticationError(reason: "the token is not a JWT whose claims are a JSON object")
         }
+        bytes = token
         // RFC 7515 §4.1.11: a verifier must refuse a header whose critical extensions it does not know, and this node knows none.
         guard header.fields["crit"] == nil else { throw AuthenticationError(reason: "the token's header calls extensions critical") }
-        let caller = try claims.caller()
-        let app = String(caller.user.app)
-        let candidates = keys[app] ?? development.map { [$0] } ?? []
-        guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
-        // RFC 8725 §3.1: the key decides the algorithm, never the token.
-        let fitting = candidates.filter { $0.algorithm == header.alg }
-        guard !fitting.isEmpty else {
-            let algorithms = Set(candidates.map(\.algorithm)).sorted().joined(separator: " or ")
-            throw AuthenticationError(reason: "the token's alg is not \(algorithms), that of the keys of app \"\(app)\"")
+    }
+}
+
+/// Checks tokens with the keys of the app that they name.
+///
+/// The keys may be replaced while tokens are checked. Each replacement has a version, by which the loops drop the tokens that older keys
+/// have verified.
+public final class Authenticator: Sendable {
+    private struct Key: Sendable {
+        let key: TokenKey
+        let keys: JWTKeyCollection
+
+        init(_ key: TokenKey) async throws(ConfigurationError) {
+            self.key = key
+            keys = try await key.collection()
         }
-        guard await isSigned(token, by: fitting) else {
-            throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
-        }
-        try claims.check(caller, at: wall)
-        return caller
     }
 
-    private func isSigned(_ token: [UInt8], by candidates: [Key]) async -> Bool {
-        for key in candidates {
+    /// All keys at one time.
+    private struct Ring: Sendable {
+        var version: UInt64 = 0
+        var rules: [String: TokenRules] = [:]
+        /// The keys of the configuration, by app.
+        var configured: [String: [Key]] = [:]
+        /// The keys of the sets that were fetched, by URL.
+        var fetched: [String: [Key]] = [:]
+        /// The key of every app that is not in ``rules``.
+        var development: Key?
+
+        func keys(of app: String) -> [Key] {
+            guard let rules = rules[app] else { return development.map { [$0] } ?? [] }
+            return (configured[app] ?? []) + (rules.keySetURL.flatMap { fetched[$0] } ?? [])
+        }
+
+        /// The URL of the key set that may have the key of a token, which is not among the known keys; nil if there is none.
+        func keySetURL(for token: ParsedToken, of app: String) -> String? {
+            guard let url = rules[app]?.keySetURL else { return nil }
+            guard fetched[url] != nil else { return url }
+            guard let id = token.header.kid else { return nil }
+            return keys(of: app).contains { $0.key.id == id } ? nil : url
+        }
+
+        var keySetURLs: [String] { Set(rules.values.compactMap(\.keySetURL)).sorted() }
+    }
+
+    private let ring: NIOLockedValueBox<Ring>
+    private let keySets: KeySetFetcher
+    private let changed = NIOLockedValueBox<(@Sendable (UInt64) async -> Void)?>(nil)
+
+    /// - Parameters:
+    ///   - apps: the keys by app; several for one app while they are replaced.
+    ///   - isDevelopment: whether to accept ``DevelopmentKey`` for every app without keys.
+    ///   - keySets: fetches the key sets that `apps` name.
+    init(apps: [String: TokenRules], isDevelopment: Bool, keySets: KeySetFetcher) async throws(ConfigurationError) {
+        var first = Ring()
+        (first.rules, first.configured) = (apps, try await Self.keys(of: apps))
+        if isDevelopment {
+            let secret = TokenKey.Material.secret(Array(DevelopmentKey.secret.utf8))
+            first.development = try await Key(TokenKey(id: nil, source: "dev", material: secret))
+        }
+        ring = NIOLockedValueBox(first)
+        self.keySets = keySets
+    }
+
+    /// A checker of tokens that fetches no key sets.
+    ///
+    /// - Parameters: as above.
+    public convenience init(apps: [String: TokenRules], isDevelopment: Bool) async throws(ConfigurationError) {
+        try await self.init(apps: apps, isDevelopment: isDevelopment, keySets: KeySetFetcher { _ in throw KeySetFetcher.notFetched })
+    }
+
+    private static func keys(of apps: [String: TokenRules]) async throws(ConfigurationError) -> [String: [Key]] {
+        var keys: [String: [Key]] = [:]
+        for (app, rules) in apps.sorted(by: { $0.key < $1.key }) {
+            for key in rules.keys {
+                do { keys[app, default: []].append(try await Key(key)) } catch {
+                    throw ConfigurationError(setting: "jwt.\(app).\(error.setting)", problem: error.problem)
+                }
+            }
+        }
+        return keys
+    }
+
+    // MARK: Tokens
+
+    /// The version of the keys. A token that is checked from now on is checked with these keys or newer ones.
+    var keysVersion: UInt64 { ring.withLockedValue { $0.version } }
+
+    /// The rules for the tokens of an app.
+    func rules(of app: String) -> TokenRules { ring.withLockedValue { $0.rules[app] } ?? TokenRules() }
+
+    /// Checks a token and returns its caller. That takes about 50 µs; ``VerifiedTokens`` caches the result.
+    ///
+    /// A token that names an unknown key may wait for a key set that is being fetched, for at most ``KeySetFetcher/timeout``.
+    public func check(_ token: [UInt8], at wall: Milliseconds) async -> Result<Caller, AuthenticationError> {
+        do throws(AuthenticationError) {
+            let token = try ParsedToken(token)
+            try token.claims.checkNames()
+            _ = try await signer(of: token)
+            return .success(try token.claims.caller(rules(of: try token.claims.appID()), at: wall))
+        } catch { return .failure(error) }
+    }
+
+    /// The key that has signed a token. Throws if no key of its app has.
+    func signer(of token: ParsedToken) async throws(AuthenticationError) -> TokenKey {
+        let app = try token.claims.appID()
+        let known = ring.withLockedValue { $0 }
+        do throws(AuthenticationError) { return try await Self.signer(of: token, app, in: known) } catch {
+            guard let url = known.keySetURL(for: token, of: app) else { throw error }
+            let isFailing = await refresh(url, notWithin: KeySetFetcher.pause)
+            do throws(AuthenticationError) { return try await Self.signer(of: token, app, in: ring.withLockedValue { $0 }) } catch {
+                guard isFailing else { throw error }
+                throw AuthenticationError(reason: "the keys of app \"\(app)\" cannot be fetched now; retry later", isTemporary: true)
+            }
+        }
+    }
+
+    private static func signer(of token: ParsedToken, _ app: String, in ring: Ring) async throws(AuthenticationError) -> TokenKey {
+        let all = ring.keys(of: app)
+        guard !all.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
+        var candidates = all
+        if let id = token.header.kid {
+            let named = all.filter { $0.key.id == id }
+            // A key without an ID checks tokens of every ID.
+            candidates = named.isEmpty ? all.filter { $0.key.id == nil } : named
+            guard !candidates.isEmpty else { throw AuthenticationError(reason: "kid: no key of app \"\(app)\" has the ID of the token") }
+        }
+        // RFC 8725 §3.1: the key decides the algorithm, never the token.
+        let fitting = candidates.filter { $0.key.algorithm == token.header.alg }
+        guard !fitting.isEmpty else {
+            let algorithms = Set(candidates.map(\.key.algorithm)).sorted().joined(separator: " or ")
+            throw AuthenticationError(reason: "the token's alg is not \(algorithms), that of the keys of app \"\(app)\"")
+        }
+        for key in fitting {
             do {
-                _ = try await key.keys.verify(token, as: TokenClaims.self)
-                return true
+                _ = try await key.keys.verify(token.bytes, as: TokenClaims.self)
+                return key.key
             } catch { continue }  // The next key may be the one; no key at all is answered with 401.
         }
-        return false
+        throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
     }
+
+    // MARK: Keys
+
+    /// Calls `body` with each new version of the keys. The replacement of keys is complete when all calls have returned.
+    func whenChanged(_ body: @escaping @Sendable (UInt64) async -> Void) { changed.withLockedValue { $0 = body } }
+
+    /// Replaces the configured keys, then fetches all key sets. Throws if a key is invalid, and changes nothing then.
+    func replace(_ apps: [String: TokenRules]) async throws(ConfigurationError) {
+        let configured = try await Self.keys(of: apps)
+        let version = ring.withLockedValue { ring in
+            (ring.rules, ring.configured) = (apps, configured)
+            let urls = Set(ring.keySetURLs)
+            ring.fetched = ring.fetched.filter { urls.contains($0.key) }
+            ring.version += 1
+            return ring.version
+        }
+        await announce(version)
+        await fetchKeySets()
+    }
+
+    private func announce(_ version: UInt64) async {
+        guard let body = changed.withLockedValue({ $0 }) else { return }
+        await body(version)
+    }
+
+    /// Fetches the key sets: all, or those whose time has come. A set that cannot be fetched keeps its keys.
+    func fetchKeySets(onlyDue: Bool = false) async {
+        let urls = ring.withLockedValue { $0.keySetURLs }
+        await withTaskGroup(of: Void.self) { group in
+            for url in urls {
+                group.addTask {
+                    let pause = onlyDue ? await self.keySets.regularPause(of: url) : .zero
+                    _ = await self.refresh(url, notWithin: pause)
+                }
+            }
+        }
+    }
+
+    /// Fetches a key set unless it was asked for within `pause`. Returns whether the last attempt has failed.
+    private func refresh(_ url: String, notWithin pause: Duration) async -> Bool {
+        await keySets.refresh(url, notWithin: pause) { [self] bytes in try await install(bytes, of: url) }
+    }
+
+    /// Uses the keys of a set. Throws if it has none that can check a token.
+    private func install(_ bytes: [UInt8], of url: String) async throws {
+        let set = try KeySet(bytes, source: "jwksUrl", allowsSecrets: false)
+        var keys: [Key] = []
+        for key in set.keys {
+            do { keys.append(try await Key(key)) } catch { continue }  // Like a key of another kind.
+        }
+        guard !keys.isEmpty else { throw KeySet.Failure(description: "has no ES256 and no RS256 key that can check a token") }
+        let found = keys
+        let version = ring.withLockedValue { ring -> UInt64? in
+            guard ring.keySetURLs.contains(url), ring.fetched[url].map({ Set($0.map(\.key)) }) != Set(found.map(\.key)) else { return nil }
+            ring.fetched[url] = found
+            ring.version += 1
+            return ring.version
+        }
+        if let version { await announce(version) }
+    }
+
+    /// The keys of an app, as far as everybody may know them.
+    func keys(of app: String) -> [TokenKey] { ring.withLockedValue { $0.keys(of: app) }.map(\.key) }
 }
 
 /// Makes tokens: `rollcall token`, the demo and the simulator.
@@ -244,57 +262,21 @@ public struct TokenMint: Sendable {
     }
 
     /// A token for `user` of `app`, valid for `seconds`.
-    public func token(user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400) async throws -> String {
+    ///
+    /// - Parameters:
+    ///   - keyID: the `kid` of the header; nil for none.
+    ///   - audience: the claim `aud`; nil for none.
+    ///   - issuer: the claim `iss`; nil for none.
+    public func token(
+        user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400, keyID: String? = nil, audience: String? = nil,
+        issuer: String? = nil
+    ) async throws -> String {
         let now = Date().timeIntervalSince1970
         let claims = TokenClaims(
             sub: .text(user), app: .text(app), role: isAdmin ? .text("admin") : nil, exp: .number(now.rounded(.down) + Double(seconds)),
-            iat: .number((now * 1_000).rounded(.down) / 1_000))
-        return try await keys.sign(claims)
-    }
-}
-
-/// A verified token.
-///
-/// A connection keeps its last one. A comparison byte by byte costs a connection of one caller no lookup and no allocation.
-final class VerifiedToken {
-    /// The whole value of the `Authorization` field in which the token first came.
-    let header: [UInt8]
-    let caller: Caller
-    /// The refusal of the user's last login, and the time until which the next one is refused.
-    var loginRefusal: LoginRates.Refusal?
-
-    init(header: [UInt8], caller: Caller) {
-        self.header = header
-        self.caller = caller
-    }
-}
-
-/// The verified tokens of one event loop. A hit costs one lookup. A full table is emptied, and each token is then checked once more.
-struct VerifiedTokens {
-    /// Most bytes of all entries of a loop.
-    static let bytesMax = 10 << 20
-    /// The bytes of an entry besides the two copies of its token: the caller, and a place in a table that is half empty.
-    static let entryBytes = 400
-
-    /// By the token without the word `Bearer`, because that word has 64 spellings.
-    private var tokens: [[UInt8]: VerifiedToken] = [:]
-    private(set) var bytes = 0
-
-    /// The verified token, if it is known and has not expired.
-    func token(_ token: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
-        guard let known = tokens[token], !known.caller.isExpired(at: wall) else { return nil }
-        return known
-    }
-
-    mutating func add(_ verified: VerifiedToken, as token: [UInt8]) {
-        let cost = token.count + verified.header.count + Self.entryBytes
-        if bytes + cost > Self.bytesMax {
-            tokens.removeAll(keepingCapacity: true)
-            bytes = 0
-        }
-        if let replaced = tokens.updateValue(verified, forKey: token) {
-            bytes -= token.count + replaced.header.count + Self.entryBytes
-        }
-        bytes += cost
+            iat: .number((now * 1_000).rounded(.down) / 1_000), aud: audience.map { .text($0) }, iss: issuer.map { .text($0) })
+        var header = JWTHeader()
+        header.kid = keyID
+        return try await keys.sign(claims, header: header)
     }
 }

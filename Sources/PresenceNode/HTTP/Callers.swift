@@ -12,15 +12,24 @@ extension HTTPServerConnection: TokenConnection {}
 /// The callers of one event loop: verified tokens, and refused logins.
 struct Callers {
     private var tokens = VerifiedTokens()
+    /// The version of the keys whose tokens are known here.
+    private var keysVersion: UInt64 = 0
 
     init() {}
+
+    /// The keys were replaced: each token is checked once more, with the new ones.
+    mutating func keysChanged(to version: UInt64) {
+        guard version > keysVersion else { return }
+        keysVersion = version
+        tokens.removeAll()
+    }
 
     /// The caller of a token that was verified before, on this connection or on this loop.
     mutating func caller(
         of header: UnsafeBufferPointer<UInt8>, on connection: some TokenConnection, at now: Now, _ voidTokens: VoidTokens
     ) -> Caller? {
-        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), !known.caller.isExpired(at: now.wall),
-            !voidTokens.isVoid(known.caller.user, issuedAt: known.caller.issuedAt)
+        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.keysVersion == keysVersion,
+            !known.caller.isExpired(at: now.wall), !voidTokens.isVoid(known.caller.user, issuedAt: known.caller.issuedAt)
         {
             return known.caller
         }
@@ -54,17 +63,21 @@ struct Callers {
 
     /// Keeps a checked token if it is valid. Returns its caller.
     ///
-    /// - Parameter header: the whole value of the `Authorization` field.
+    /// - Parameters:
+    ///   - header: the whole value of the `Authorization` field.
+    ///   - version: the version of the keys when the check began. A token that older keys have verified is not kept.
     mutating func checked(
-        _ header: [UInt8], _ result: Result<Caller, AuthenticationError>, _ voidTokens: VoidTokens
+        _ header: [UInt8], _ result: Result<Caller, AuthenticationError>, with version: UInt64, _ voidTokens: VoidTokens
     ) throws(Problem) -> Caller {
         switch result {
         case .success(let caller) where voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt):
             throw .kicked(caller)
         case .success(let caller):
-            tokens.add(VerifiedToken(header: header, caller: caller), as: try Self.bearerToken(in: header))
+            if version == keysVersion {
+                tokens.add(VerifiedToken(header: header, caller: caller, keysVersion: version), as: try Self.bearerToken(in: header))
+            }
             return caller
-        case .failure(let error): throw .notLoggedIn(error.reason)
+        case .failure(let error): throw Problem(error)
         }
     }
 

@@ -81,6 +81,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         allow: StaticString? = nil
     ) {
         calls.outcomes.count(problem, of: operation)
+        shell.logger.refused(problem, operation?.name, stream, on: connection)
         connection.respond(
             to: stream,
             HTTPResponse(
@@ -195,11 +196,12 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
         }
+        let keysVersion = authenticator.keysVersion
         let pending = PendingAuthentication(connection: connection) { [self] result in
             // The client may have left, or the node may have ended the connection for its unread answers.
             guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
             do throws(Problem) {
-                body(try callers.checked(header, result, gateway.voidTokens), stream)
+                body(try callers.checked(header, result, with: keysVersion, gateway.voidTokens), stream)
             } catch {
                 ended(work)
                 respond(error, to: stream, on: connection, operation: operation)
@@ -242,6 +244,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         }
     }
 
+    /// The keys of the apps were replaced. Open streams stay.
+    func keysChanged(to version: UInt64) { callers.keysChanged(to: version) }
+
     /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
     private struct PendingAuthentication: @unchecked Sendable {
         let connection: HTTPServerConnection
@@ -259,6 +264,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         case .admitted(let work): return work
         case .refused(let response, let pause):
             if let operation { calls.outcomes.countRefusal(of: operation, code: Refusal.overloaded.code) }
+            shell.logger.refused(RefusalBodies.problem(retryAfter: response.retryAfter ?? 0), operation?.name, stream, on: connection)
             connection.respond(to: stream, response)
             if pause > .zero { connection.pauseReading(for: .nanoseconds(pause.wholeNanoseconds)) }
             return nil
@@ -287,7 +293,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         if known != nil, let refusal = callers.loginRefusal(on: connection, at: now.instant) {
             logins.count(refusal.reason)
             connection.paceAddress()
-            return refuseLogin(refusal.response, stream: request.stream, on: connection)
+            return refuseLogin(refusal, stream: request.stream, on: connection)
         }
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {
             return
@@ -324,7 +330,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
                 if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
                 ended(login.work)
-                return refuseLogin(refusal.response, stream: stream, on: connection)
+                return refuseLogin(refusal, stream: stream, on: connection)
             }
             let position = login.lastEventID.isEmpty ? query.lastEventID ?? "" : login.lastEventID
             openSession(
@@ -367,8 +373,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     /// How long a connection is left unread after a refused login.
     private static let pauseAfterLogins = TimeAmount.milliseconds(20)
 
-    private func refuseLogin(_ response: HTTPResponse, stream: StreamID, on connection: HTTPServerConnection) {
-        connection.respond(to: stream, response)
+    private func refuseLogin(_ refusal: LoginRates.Refusal, stream: StreamID, on connection: HTTPServerConnection) {
+        shell.logger.refused(refusal.problem, nil, stream, on: connection)
+        connection.respond(to: stream, refusal.response)
         connection.countReset()
         // The other requests of the connection wait at the client. For a second after that, 4 KiB are read at a time.
         connection.pauseReading(for: Self.pauseAfterLogins)

@@ -23,6 +23,21 @@ extension OpenAPI {
             Operation(
                 name: "recentLoad", summary: "Returns what this node has done in each of the last 300 seconds, oldest first.",
                 request: Schema.object([]), answer: recentLoad),
+            Operation(
+                name: "reloadKeys",
+                summary:
+                    "Reads the keys of this node's apps again, and fetches their key sets. Open streams stay. Returns the keys of the app.",
+                request: Schema.object([]),
+                answer: Schema.object([
+                    Schema.required("node", Schema.string),
+                    Schema.required(
+                        "keys",
+                        Schema.list(
+                            of: Schema.object([
+                                Schema.sometimes("kid", Schema.string), Schema.required("alg", Schema.string),
+                                Schema.required("source", Schema.described(Schema.string, "The setting that has the key.")),
+                            ]))),
+                ]), refusals: [.invalidKeys]),
             GetAppPolicy.description,
         ]
         + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .explain] as [API.OperatorCall]).map {

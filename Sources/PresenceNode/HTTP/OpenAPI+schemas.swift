@@ -10,7 +10,13 @@ extension OpenAPI {
             value: [
                 "description": "Seconds after which a retry can succeed; the same as retryAfter in the body.",
                 "schema": ["type": "integer", "minimum": 1],
-            ])
+            ]),
+        .init(
+            name: "RequestID",
+            value: [
+                "description": "The ID of the request, which each answer has. The node's log names it at the level debug.",
+                "schema": ["type": "string"],
+            ]),
     ]
 
     static let responses: [JSONValue.Member] = [
@@ -30,12 +36,14 @@ extension OpenAPI {
         ),
         refused(.noSuchNode, "No member with this name is known: 6017."),
         refused(.nodeIsAlive, "The member is alive: 6017."),
+        refused(.invalidKeys, "A setting is invalid: 6017. The previous keys stay in use."),
         refused(.bodyTooSlow, "The request was not complete in time: 6017. Over HTTP/2 the stream is reset."),
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.rateLimited, "The caller exceeds a rate: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
         refused(
-            .unavailable, "The owner of a user cannot be reached now: 50001. The node is overloaded: 50002, with Retry-After.",
+            .unavailable,
+            "The owner of a user cannot be reached now, or the keys of the app cannot be fetched: 50001. The node is overloaded: 50002, with Retry-After.",
             retryAfter: false,
             effect: "The call changed nothing, unless mayTakeEffect is true."),
     ]
@@ -47,13 +55,15 @@ extension OpenAPI {
         _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "The call changed nothing."
     ) -> JSONValue.Member {
         var members = [JSONValue.Member(name: "description", value: .string("\(description) \(effect)"))]
+        var headers = [JSONValue.Member(name: "Request-ID", value: ["$ref": "#/components/headers/RequestID"])]
         if let retryAfter {
             let header: JSONValue =
                 retryAfter
                 ? ["required": true, "description": "Seconds.", "schema": ["type": "integer", "minimum": 1]]
                 : ["$ref": "#/components/headers/RetryAfter"]
-            members.append(.init(name: "headers", value: ["Retry-After": header]))
+            headers.append(.init(name: "Retry-After", value: header))
         }
+        members.append(.init(name: "headers", value: .object(headers)))
         members.append(.init(name: "content", value: ["application/problem+json": ["schema": Schema.reference("Problem")]]))
         return .init(name: refused.rawValue, value: .object(members))
     }

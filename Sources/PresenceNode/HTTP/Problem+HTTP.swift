@@ -30,7 +30,8 @@ struct RefusalBodies {
         return HTTPResponse(status: 503, contentType: .problem, body: body, retryAfter: retryAfter)
     }
 
-    private static func problem(retryAfter: Int) -> Problem {
+    /// The problem of such an answer.
+    static func problem(retryAfter: Int) -> Problem {
         Problem(
             status: 503, code: Refusal.overloaded.code, detail: "this node is overloaded; retry after \(retryAfter) s",
             retryAfter: retryAfter)

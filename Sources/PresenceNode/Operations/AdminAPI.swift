@@ -1,4 +1,5 @@
 import HTTP2
+import Logging
 import NIOCore
 import PresenceCore
 import PresenceWire
@@ -10,7 +11,7 @@ final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
         case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
-            replayWebhooks, setAppPolicy
+            reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -39,7 +40,7 @@ final class AdminAPI {
         var isExport: Bool { if case .own(.export) = self { true } else { false } }
     }
 
-    private let authenticator: Authenticator
+    private let keys: TokenKeys
     private let shell: Shell
     private let webhookRules: WebhookRules
     private let drain: () -> Bool
@@ -49,12 +50,14 @@ final class AdminAPI {
     private var recentLoad = RecentLoad()
 
     /// - Parameter drain: begins to drain the node; returns false when no other node is alive.
-    init(shell: Shell, authenticator: Authenticator, webhookRules: WebhookRules, drain: @escaping () -> Bool) {
-        self.authenticator = authenticator
+    init(shell: Shell, keys: TokenKeys, webhookRules: WebhookRules, drain: @escaping () -> Bool) {
+        self.keys = keys
         self.webhookRules = webhookRules
         self.shell = shell
         self.drain = drain
     }
+
+    var logger: Logger { shell.logger }
 
     /// Answers a request whose path begins with `/admin/v1/`.
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
@@ -79,7 +82,7 @@ final class AdminAPI {
         let pending = Pending(
             api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
             connection: connection)
-        let (authenticator, eventLoop, wall) = (authenticator, connection.eventLoop, Clock.now().wall)
+        let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
             eventLoop.execute { pending.finish(result) }
@@ -110,7 +113,7 @@ final class AdminAPI {
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: route.name)
+            case .failure(let error): api.respond(Problem(error), stream, connection, to: route.name)
             case .success(let caller) where !caller.isAdmin:
                 api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
@@ -165,6 +168,7 @@ final class AdminAPI {
         case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
         case .kick: return try call(.kick, fields, body, caller, then: respond)
         case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
+        case .reloadKeys: return reloadKeys(caller, then: respond)
         case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, then: respond)
         case .setAppPolicy:
             if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
@@ -205,6 +209,21 @@ final class AdminAPI {
         }
     }
 
+    /// Reads the keys of the node's apps again, and responds with those of the caller's app.
+    private func reloadKeys(_ caller: Caller, then respond: @escaping Completion) {
+        nonisolated(unsafe) let respond = respond
+        let (node, app) = (shell.peer.id.rawValue, String(caller.user.app))
+        Task { [keys] in
+            do throws(ConfigurationError) { try await keys.reload() } catch {
+                let detail = "the keys are not reloaded, and the previous ones stay in use: \(error)"
+                return respond(.failure(Problem(status: 409, code: 6017, detail: detail)))
+            }
+            var json = JSONWriter(reserving: 512)
+            json.reloadedKeys(keys.authenticator.keys(of: app), node: node)
+            respond(.success(json.bytes))
+        }
+    }
+
     /// Removes a dead member, which then no longer counts towards the quorum.
     private func removeMember(_ fields: Fields) throws(Problem) {
         guard let name = try fields.text("node", bytesMax: Limits.nameBytesMax) else {
@@ -229,6 +248,7 @@ final class AdminAPI {
         allow: StaticString? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
+        logger.refused(problem, operation, stream, on: connection)
         connection.respond(
             to: stream,
             HTTPResponse(
@@ -316,6 +336,22 @@ extension AdminAPI {
 }
 
 extension JSONWriter {
+    fileprivate mutating func reloadedKeys(_ keys: [TokenKey], node: String) {
+        object { json in
+            json.member("node", node)
+            json.key("keys")
+            json.array { json in
+                for key in keys {
+                    json.object { json in
+                        if let id = key.id { json.member("kid", id) }
+                        json.member("alg", key.algorithm)
+                        json.member("source", key.source)
+                    }
+                }
+            }
+        }
+    }
+
     fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
         object { json in
             json.member("node", status.node.rawValue)

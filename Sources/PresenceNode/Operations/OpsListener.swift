@@ -106,6 +106,7 @@ final class OpsListener: HTTPServerDelegate {
     }
 
     private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
+        admin.logger.refused(problem, nil, stream, on: connection)
         let body = ByteBuffer(bytes: problem.json)
         connection.respond(
             to: stream,

@@ -1,0 +1,55 @@
+import HTTP2
+import Logging
+import PresenceCore
+
+extension Logger {
+    /// Logs a refused request at the level `debug`, with the ID that the answer carries in the field `Request-ID`.
+    ///
+    /// - Parameter operation: the operation; nil for a request that names none.
+    func refused(
+        _ problem: @autoclosure () -> Problem, _ operation: String?, _ stream: StreamID, on connection: HTTPServerConnection
+    ) {
+        guard logLevel <= .debug else { return }
+        let problem = problem()
+        debug(
+            "request refused",
+            metadata: [
+                "requestID": "\(connection.requestID(of: stream))", "operation": "\(operation ?? "none")", "status": "\(problem.status)",
+                "code": "\(problem.code)", "reason": "\(RefusalLine.reason(problem))", "peer": "\(connection.remoteAddress)",
+            ])
+    }
+}
+
+/// The text of a refusal as the log may have it.
+enum RefusalLine {
+    /// Most characters in a row of a name in a log. A token, a ticket or a key is longer.
+    static let runMax = 24
+
+    /// The detail of a problem without what the caller has written into the request: a client may put a secret into any field.
+    ///
+    /// The reason for which a token is refused quotes only the app.
+    static func reason(_ problem: Problem) -> String {
+        problem.status == 401 ? problem.detail : masked(problem.detail)
+    }
+
+    /// Replaces quoted text, and each longer run of characters that tokens and keys consist of, by `…`.
+    static func masked(_ text: String) -> String {
+        var masked = ""
+        var run = ""
+        var isQuoted = false
+        for character in text {
+            if character == "\"" {
+                masked += (run.count > runMax ? "…" : run) + (isQuoted ? "…\"" : "\"")
+                (run, isQuoted) = ("", !isQuoted)
+            } else if isQuoted {
+                continue
+            } else if character.isLetter || character.isNumber || "-_.+/=".contains(character) {
+                run.append(character)
+            } else {
+                masked += (run.count > runMax ? "…" : run) + String(character)
+                run = ""
+            }
+        }
+        return masked + (run.count > runMax ? "…" : run) + (isQuoted ? "…" : "")
+    }
+}
