@@ -360,6 +360,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool { isAnswering(stream) && channel.isActive }
 
+    override func refusedOrigin(of stream: StreamID) -> String? {
+        isAnswering(stream) ? server.origins.refusedValue(of: form.origin) : nil
+    }
+
     private func isAnswering(_ stream: StreamID) -> Bool {
         guard case .answering = phase else { return false }
         return stream == self.stream

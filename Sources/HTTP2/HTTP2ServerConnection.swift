@@ -415,6 +415,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return session.streams[slot].isAwaitingAnswer
     }
 
+    override func refusedOrigin(of stream: StreamID) -> String? {
+        session.slot(of: stream).flatMap { server.origins.refusedValue(of: session.streams[$0].origin) }
+    }
+
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         if session.streams[slot].method != .head { session.streams[slot].append(response.body) }
