@@ -95,7 +95,7 @@ extension HTTP2Headers {
     ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 18) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 20) { fields in
                     fields[0] = status(answer.status)
                     fields[1] = field(date)
                     var count = 2
@@ -103,6 +103,14 @@ extension HTTP2Headers {
                         fields[2] = field("content-type", answer.contentType.name)
                         fields[3] = field("content-length", copying: length)
                         count = 4
+                    }
+                    if answer.coding != .never {
+                        fields[count] = field("vary", "Accept-Encoding")
+                        count += 1
+                    }
+                    if answer.coding == .gzip {
+                        fields[count] = field("content-encoding", "gzip")
+                        count += 1
                     }
                     append(origin, isVaried: isVaried, to: fields, &count)
                     var start = 0

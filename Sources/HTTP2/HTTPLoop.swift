@@ -44,6 +44,8 @@ public final class HTTPLoop {
     private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
     private var turnEnd: NIODeadline?
+    /// Compresses this loop's answers. It exists from the first one that is compressed when it is sent.
+    private(set) lazy var compressor = GzipCompressor(level: GzipCompressor.fastest)
     /// The `Date` of this loop's answers.
     let date = HTTPDate()
 

@@ -63,7 +63,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
                 return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
             }
             return connection.respond(
-                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
+                to: request.stream, HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text))
         }
         guard let operation = API.operation(ofPath: path) else {
             if request.method.isRead, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }
