@@ -25,7 +25,7 @@ export SWIFT_CHECKED := $(CHECKED)
 export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
-	build-release simulation same-histories deps test-deps package package-test package-deps browsers browser-deps
+	build-release simulation same-histories deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
 
 # A node on loopback with development keys.
 run: build
@@ -61,6 +61,11 @@ package: build package-deps
 # Installs the package in a bare Debian root and runs it there; needs root.
 package-test: package package-deps
 	Tests/Deploy/package
+
+# The package of the JavaScript client for npm, in .build-npm. Needs no Swift.
+npm: npm-deps
+	@echo "== npm"
+	deploy/npm/build
 
 # The JavaScript client and the console in Node and in headless Chromium, and event streams behind nginx and HAProxy.
 browsers: build browser-deps
@@ -170,10 +175,13 @@ gate: deps test-deps
 
 # Installs what is missing, and nothing else: Debian packages for building, and for the tests.
 deps:
-	@Benchmarks/install libnghttp2-dev libsqlite3-dev libjemalloc-dev pkg-config python3
+	@Benchmarks/install libnghttp2-dev libsqlite3-dev libjemalloc-dev zlib1g-dev pkg-config python3
 
-browser-deps:
-	@Benchmarks/install nodejs chromium nginx-light haproxy openssl curl python3
+npm-deps:
+	@Benchmarks/install nodejs node-typescript esbuild
+
+browser-deps: npm-deps
+	@Benchmarks/install node-react node-react-dom nodejs chromium nginx-light haproxy openssl curl python3
 
 package-deps:
 	@Benchmarks/install dpkg-dev binutils python3 man-db debootstrap curl iproute2 util-linux systemd

@@ -64,11 +64,16 @@ let node: [Target] = [
         pkgConfig: "sqlite3",
         providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]
     ),
+    .systemLibrary(
+        name: "CZlib",
+        pkgConfig: "zlib",
+        providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
+    ),
     // Swift has no compile-time values; C has.
     .target(name: "CBuild", cSettings: [.define("BUILD_COMMIT", to: "\"\(commit)\"")]),
     // The client and the console, which a node serves: C has #embed.
     .target(name: "CAssets"),
-    .target(name: "HTTP2", dependencies: ["CNGHTTP2"] + nio, swiftSettings: strict),
+    .target(name: "HTTP2", dependencies: ["CNGHTTP2", "CZlib"] + nio, swiftSettings: strict),
     .target(
         name: "PresenceNode",
         dependencies: [

@@ -61,6 +61,11 @@ extension ByteBuffer {
             writeStaticString("\r\ncontent-length: ")
             writeString(String(answer.bodyBytesCount))
         }
+        switch answer.coding {
+        case .never: break
+        case .identity: writeStaticString("\r\nvary: Accept-Encoding")
+        case .gzip: writeStaticString("\r\nvary: Accept-Encoding\r\ncontent-encoding: gzip")
+        }
         if let retryAfter = answer.retryAfter {
             writeStaticString("\r\nretry-after: ")
             writeString(String(retryAfter))

@@ -61,6 +61,7 @@ struct HTTP1Head {
     var persistence = Persistence.unsaid
     /// Whether the peer waits for status 100 before it sends the body.
     var expectsContinue = false
+    var accepted = ContentCoding.Accepted.identity
     /// The length of the head with the empty line.
     var bytesCount = 0
     var body = Body.length(0)
@@ -228,6 +229,7 @@ struct HTTP1HeadParser {
         case 13 where nameBytes.equalsIgnoringCase("last-event-id"):
             guard head.lastEventID == nil else { throw HTTP1Refusal(400, "there must be at most one Last-Event-ID field") }
             head.lastEventID = value
+        case 15 where nameBytes.equalsIgnoringCase("accept-encoding"): if ContentCoding.acceptsGzip(valueBytes) { head.accepted = .gzip }
         case 15 where nameBytes.equalsIgnoringCase("idempotency-key"):
             guard head.idempotencyKey == nil else { throw HTTP1Refusal(400, "there must be at most one Idempotency-Key field") }
             head.idempotencyKey = value

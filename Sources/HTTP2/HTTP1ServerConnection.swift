@@ -360,6 +360,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool { isAnswering(stream) && channel.isActive }
 
+    override func refusedOrigin(of stream: StreamID) -> String? {
+        isAnswering(stream) ? server.origins.refusedValue(of: form.origin) : nil
+    }
+
     private func isAnswering(_ stream: StreamID) -> Bool {
         guard case .answering = phase else { return false }
         return stream == self.stream
@@ -367,14 +371,15 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard isAnswering(stream) else { return }
-        writeHead(response.head)
+        let (answer, body) = server.coded(response, accepted: head.accepted)
+        writeHead(answer)
         if form.hasBody, response.status != 204 {
-            if response.body.readableBytes < Self.readBytesMax {
-                outgoing.writeImmutableBuffer(response.body)
+            if body.readableBytes < Self.readBytesMax {
+                outgoing.writeImmutableBuffer(body)
             } else {  // Large answers share their bytes with others, and are not copied.
                 send()
-                unsentAnswers.add(response.body.readableBytes)
-                context?.write(wrapOutboundOut(response.body), promise: nil)
+                unsentAnswers.add(body.readableBytes)
+                context?.write(wrapOutboundOut(body), promise: nil)
             }
         }
         answered()
@@ -384,7 +389,9 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
     ) {
         guard isAnswering(stream) else { return }
-        writeHead(HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
+        var (answer, body) = (HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count), body)
+        if body.count >= ContentCoding.bytesMin { server.code(&answer, &body, accepted: head.accepted) }
+        writeHead(answer)
         if form.hasBody { outgoing.writeBytes(body) }
         answered()
     }

@@ -100,7 +100,7 @@ extension HTTP2Headers {
     ) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 19) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 21) { fields in
                     fields[0] = status(answer.status)
                     fields[1] = field(date)
                     fields[2] = field(id)
@@ -109,6 +109,14 @@ extension HTTP2Headers {
                         fields[3] = field("content-type", answer.contentType.name)
                         fields[4] = field("content-length", copying: length)
                         count = 5
+                    }
+                    if answer.coding != .never {
+                        fields[count] = field("vary", "Accept-Encoding")
+                        count += 1
+                    }
+                    if answer.coding == .gzip {
+                        fields[count] = field("content-encoding", "gzip")
+                        count += 1
                     }
                     append(origin, isVaried: isVaried, to: fields, &count)
                     var start = 0

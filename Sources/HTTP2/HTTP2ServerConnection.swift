@@ -74,17 +74,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
-    /// The most requests that are processed before the time for header lists is checked.
-    ///
-    /// A header list of ``HTTPLimits/headerBytesMax`` can be some twenty bytes on the wire.
-    private static let headsAtOnceMax = 32
-    /// The same when the time is used up.
-    private static let fewHeads = 8
-    /// The size of the header lists of a read that are decoded even then: a hundred ordinary requests.
-    private static let littleDecodedBytes = 64 << 10
-    /// Bytes after which the channel's queue is counted again, in a flush and once a second. Counting takes a microsecond.
-    private static let uncountedBytesMax = (inFlush: 16 << 10, atSweep: 4 << 10)
-
     /// Whether the loop has time to decode header lists of this connection. A trusted connection does not wait for others.
     private func mayDecode(at now: NIODeadline) -> Bool {
         server.mayDecode(at: now) || session.sharedLimits !== server.sharedLimits
@@ -415,10 +404,15 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return session.streams[slot].isAwaitingAnswer
     }
 
+    override func refusedOrigin(of stream: StreamID) -> String? {
+        session.slot(of: stream).flatMap { server.origins.refusedValue(of: session.streams[$0].origin) }
+    }
+
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
-        if session.streams[slot].method != .head { session.streams[slot].append(response.body) }
-        answer(slot, response.head)
+        let (head, body) = server.coded(response, accepted: session.streams[slot].accepted)
+        if session.streams[slot].method != .head { session.streams[slot].append(body) }
+        answer(slot, head)
     }
 
     override func respond(
@@ -426,8 +420,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         requests.count(answerBytes: body.count)
-        if session.streams[slot].method != .head { session.streams[slot].append(answer: body) }
-        answer(slot, HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
+        var (head, bytes) = (HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count), body)
+        if bytes.count >= ContentCoding.bytesMin { server.code(&head, &bytes, accepted: session.streams[slot].accepted) }
+        if session.streams[slot].method != .head { session.streams[slot].append(answer: bytes) }
+        answer(slot, head)
     }
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {

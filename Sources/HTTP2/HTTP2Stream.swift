@@ -80,6 +80,7 @@ struct HTTP2Stream {
         var method = Method.other
         /// The origin of the web page that has sent the request.
         var origin = OriginTable.Number.absent
+        var accepted = ContentCoding.Accepted.identity
     }
 
     /// A header field's value as offsets into ``Head/bytes``, which is shorter than 64 KiB (``HTTPLimits/headerBytesMax``).
@@ -262,6 +263,7 @@ struct HTTP2Stream {
 
     var method: Method { sender.method }
     var origin: OriginTable.Number { sender.origin }
+    var accepted: ContentCoding.Accepted { sender.accepted }
 
     var isClosed: Bool { closure == .closed }
 
@@ -381,6 +383,9 @@ struct HTTP2Stream {
             if head.fields.authorization.end == 0 { head.fields.authorization = head.keep(value) }
         case 13 where name.equals("last-event-id"):
             if head.fields.lastEventID.end == 0 { head.fields.lastEventID = head.keep(value) }
+        case 15 where name.equals("accept-encoding"):
+            if ContentCoding.acceptsGzip(value) { sender.accepted = .gzip }
+            return 0
         // The path stands before it, so an empty value does not end at 0 either.
         case 15 where name.equals("idempotency-key"):
             if head.fields.idempotencyKey.end == 0 { head.fields.idempotencyKey = head.keep(value) }

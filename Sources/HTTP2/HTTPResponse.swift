@@ -8,6 +8,8 @@ public struct HTTPResponse {
     public var status: Int
     public var contentType: ContentType
     public var body: ByteBuffer
+    /// The same body, if many requests get it.
+    var repeated: RepeatedText?
     /// The field `Retry-After`, in seconds.
     public var retryAfter: Int?
     /// The field `Allow`.
@@ -31,6 +33,12 @@ public struct HTTPResponse {
         self.isPublic = isPublic
     }
 
+    /// Makes an answer with a text that many requests get.
+    public init(status: Int, contentType: ContentType, repeated text: RepeatedText, fields: [HTTPField] = [], isPublic: Bool = false) {
+        self.init(status: status, contentType: contentType, body: text.bytes, fields: fields, isPublic: isPublic)
+        repeated = text
+    }
+
     /// The answer to a CORS preflight: 204, and what pages of an allowed origin may send.
     public static func preflight(_ origin: HTTPRequest.Origin) -> HTTPResponse {
         HTTPResponse(status: 204, contentType: .text, body: ByteBuffer(), fields: origin == .allowed ? preflightFields : [])
@@ -45,7 +53,7 @@ public struct HTTPResponse {
 
 /// A header field of an answer. The name is in lower case.
 public struct HTTPField: Sendable {
-    /// Most fields of an answer besides the eleven that answers of every kind may have. A fixed number needs no allocation on the heap.
+    /// Most fields of an answer besides the thirteen that answers of every kind may have. A fixed number needs no allocation on the heap.
     static let countMax = 8
 
     let name: StaticString
@@ -75,6 +83,10 @@ struct HTTPAnswerHead {
     var allow: StaticString?
     var fields: [HTTPField] = []
     var isPublic = false
+    var coding = ContentCoding.never
+
+    /// Whether a request that accepts gzip gets the answer compressed.
+    var isCompressible: Bool { bodyBytesCount >= ContentCoding.bytesMin && contentType.isCompressible }
 }
 
 extension HTTPResponse.ContentType {

@@ -94,6 +94,11 @@ open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
     /// Whether the peer still waits for an answer on this stream.
     open func isAwaitingAnswer(_ stream: StreamID) -> Bool { preconditionFailure("to be overridden") }
 
+    /// The origin of a request that is not answered yet, if its pages may not read answers. For logs.
+    ///
+    /// Nil for a text that no browser sends, and after too many different ones.
+    open func refusedOrigin(of stream: StreamID) -> String? { nil }
+
     /// Answers a request with a complete body.
     open func respond(to stream: StreamID, _ response: HTTPResponse) { preconditionFailure("to be overridden") }
 

@@ -11,7 +11,8 @@ public struct AllowedOrigins: Equatable, Sendable {
 
     /// Whether a text is an origin in the form that browsers send: scheme, host and port in lower case (RFC 6454 §6.2).
     public static func isOrigin(_ text: String) -> Bool {
-        guard let colon = text.firstIndex(of: ":"), colon > text.startIndex, text.utf8.count <= 300, text[colon...].hasPrefix("://") else {
+        guard let colon = text.firstIndex(of: ":"), colon > text.startIndex, text.utf8.count <= bytesMax, text[colon...].hasPrefix("://")
+        else {
             return false
         }
         let host = text[colon...].dropFirst(3)
@@ -19,6 +20,8 @@ public struct AllowedOrigins: Equatable, Sendable {
         return isClean && !host.isEmpty && !host.contains { "/?#@,*".contains($0) }
     }
 
+    /// The longest text that is an origin.
+    static let bytesMax = 300
     /// Most entries of ``origins``: a stream keeps the number of its origin in one byte.
     public static let countMax = 200
 }
@@ -33,12 +36,13 @@ final class OriginTable {
 
         /// The request has no `Origin` field.
         static let absent = Number(rawValue: 0)
-        /// The request's origin is not allowed.
+        /// The request's origin is not allowed. Those from ``firstRefused`` on are not allowed either, and have a text.
         static let refused = Number(rawValue: 1)
+        fileprivate static let firstRefused: UInt8 = 240
         /// Every origin is allowed.
         static let any = Number(rawValue: 2)
 
-        var isAllowed: Bool { rawValue >= Number.any.rawValue }
+        var isAllowed: Bool { rawValue &- Number.any.rawValue < Self.firstRefused - Number.any.rawValue }
     }
 
     /// The origins that are allowed.
@@ -52,6 +56,8 @@ final class OriginTable {
     private let rule: Rule
     /// The values of `Access-Control-Allow-Origin` by number.
     private var values: [[UInt8]]
+    /// Refused origins, for logs. Later ones are not remembered.
+    private var refused: [[UInt8]] = []
 
     init(_ allowed: AllowedOrigins) {
         precondition(allowed.origins.count <= AllowedOrigins.countMax, "\(allowed.origins.count) origins")
@@ -72,11 +78,27 @@ final class OriginTable {
     func number(of origin: UnsafeBufferPointer<UInt8>) -> Number {
         if rule == .everybody { return .any }
         for index in 3..<max(values.count, 3) where origin.equals(values[index]) { return Number(rawValue: UInt8(index)) }
-        guard rule == .listed(loopback: true), Self.isLoopback(origin) else { return .refused }
-        guard values.count <= Int(UInt8.max) else { return .any }
+        guard rule == .listed(loopback: true), Self.isLoopback(origin) else { return refuse(origin) }
+        guard values.count < Int(Number.firstRefused) else { return .any }
         // Not `Array(origin)`: with a second use the compiler would copy each header value byte by byte.
         values.append(origin.map { $0 })
         return Number(rawValue: UInt8(values.count - 1))
+    }
+
+    /// The number of an origin that is not allowed.
+    private func refuse(_ origin: UnsafeBufferPointer<UInt8>) -> Number {
+        for index in refused.indices where origin.equals(refused[index]) { return Number(rawValue: Number.firstRefused + UInt8(index)) }
+        guard refused.count <= Int(UInt8.max - Number.firstRefused), origin.count <= AllowedOrigins.bytesMax else { return .refused }
+        let text = String(decoding: origin, as: UTF8.self)
+        guard text == "null" || AllowedOrigins.isOrigin(text) else { return .refused }
+        refused.append(Array(text.utf8))
+        return Number(rawValue: Number.firstRefused + UInt8(refused.count - 1))
+    }
+
+    /// The text of a refused origin; nil if it was not remembered, or is allowed.
+    func refusedValue(of number: Number) -> String? {
+        guard number.rawValue >= Number.firstRefused else { return nil }
+        return String(decoding: refused[Int(number.rawValue - Number.firstRefused)], as: UTF8.self)
     }
 
     /// Calls `body` with the value of `Access-Control-Allow-Origin`; nil if the request's origin is absent or not allowed.

@@ -25,7 +25,7 @@ package final class InProcessNode {
             gatewaysCount: 1, settings: CoreSettings(), eventLoop: eventLoop, store: store, logger: logger)
         gateway = GatewayLoop(
             index: 0, eventLoop: eventLoop, limits: limits, origins: AllowedOrigins(), settings: GatewaySettings(),
-            authenticator: authenticator,
+            refusedOrigins: RefusedOrigins(), authenticator: authenticator,
             logins: LoginRates(perUserMax: NodeConfiguration().logins.perUserMax, perAddressMax: NodeConfiguration().logins.perAddressMax),
             shell: shell)
         try shell.start([gateway])

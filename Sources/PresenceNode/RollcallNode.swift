@@ -167,12 +167,11 @@ public final class RollcallNode: @unchecked Sendable {
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
         limits.heldBytesMax = heldBytesMax(ofLoops: loops.count, upTo: limits.heldBytesMax)
+        let refusedOrigins = RefusedOrigins()
         return loops.enumerated().map { index, loop in
             GatewayLoop(
                 index: index, eventLoop: loop, limits: limits, origins: configuration.allowedOrigins, settings: configuration.gateway,
-                authenticator: authenticator,
-                logins: logins,
-                shell: shell)
+                refusedOrigins: refusedOrigins, authenticator: authenticator, logins: logins, shell: shell)
         }
     }
 

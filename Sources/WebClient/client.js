@@ -8,6 +8,9 @@
  * await client.subscribeUserStatus(["bob", "carl"], { sync: true });
  * ```
  *
+ * `StatusClient` is the part about statuses. `PresenceClient` adds visibility, published events, the list of subscriptions, profiles,
+ * friends, requests, groups, the blocklist, and EventSource.
+ *
  * The open event stream is the session: the user is ONLINE while the stream is open. Tabs of one origin share one session: a Web Lock elects
  * the leading tab, and a BroadcastChannel carries events and calls.
  *
@@ -221,7 +224,7 @@
  */
 
 /**
- * The events of a client, and the detail of each.
+ * The events of a client, and the detail of each. A `StatusClient` has neither `relationshipChanged` nor `eventRaised`.
  * @typedef {Object} PresenceEvents
  * @property {StateChange} stateChanged
  * @property {Session} connected
@@ -236,8 +239,8 @@
  */
 
 /**
- * The settings of a client. Durations are milliseconds.
- * @typedef {Object} PresenceOptions
+ * The settings of a `StatusClient`. Durations are milliseconds.
+ * @typedef {Object} StatusOptions
  * @property {string[]} addresses The base URLs of nodes of one cluster, or of a proxy in front of them.
  * @property {string | (() => string | null | undefined | Promise<string | null | undefined>)} token The app's token for the user, or a function that returns it. The client calls the function before the first request, before the token ends, and when a node rejects the token. It renews the open session by itself. A function that throws, or returns a token that a node rejects, is asked again after growing waits of at most 8 s. A function that returns nothing ends the session: the app has no user.
  * @property {string} [platform] The platform that other users see. Default `web`.
@@ -245,18 +248,28 @@
  * @property {string} [customStatus] The custom status that the first login sets.
  * @property {boolean} [pushReachable] Whether vendor push reaches the device.
  * @property {string} [asUser] The user for whom a back end acts.
- * @property {boolean} [keepRelationships] Whether the client keeps the own friends, requests, blocklist and groups. Default false.
- * @property {boolean} [useEventSource] Whether streams use EventSource and a stream ticket. Default: only where fetch cannot stream.
  * @property {boolean} [shareTabs] Whether tabs of one origin share one session. Default true.
  * @property {number} [callTimeout] The timeout of one attempt of a call. Default 10,000.
  * @property {number} [connectTimeout] The timeout of opening a stream, until its first event. Default 10,000.
  * @property {{ initial: number, max: number }} [backoff] The ceilings of the waits between attempts. Default 500, doubled up to 30,000.
  * @property {number} [loginAttemptsMax] The attempts after which `connect` fails. Default 5. A lost session is reopened without this limit.
- * @property {number} [usersMax] The most users whose status and profile the client keeps. Default 10,000.
- * @property {number} [profileExpiry] The time for which a fetched profile is used again. Default a day.
+ * @property {number} [usersMax] The most users whose status, and whose profile, the client keeps. Default 10,000.
  * @property {Partial<CallLimits>} [limits] The most users of one call.
  * @property {typeof fetch} [fetch] Replaces the global `fetch`.
  * @property {() => number} [random] Replaces `Math.random`.
+ */
+
+/**
+ * The settings that a `PresenceClient` has besides those of a `StatusClient`.
+ * @typedef {Object} FurtherOptions
+ * @property {boolean} [useEventSource] Whether streams use EventSource and a stream ticket. Default: only where fetch cannot stream.
+ * @property {boolean} [keepRelationships] Whether the client keeps the own friends, requests, blocklist and groups. Default false.
+ * @property {number} [profileExpiry] The time for which a fetched profile is used again. Default a day.
+ */
+
+/**
+ * The settings of a `PresenceClient`.
+ * @typedef {StatusOptions & FurtherOptions} PresenceOptions
  */
 
 /**
@@ -456,23 +469,10 @@ function retryDelay(error, attempt, random) {
   }
 }
 
-// MARK: Keys of calls
-
-/**
- * The operations whose repetition could be told apart. Each call has a random key, and is repeated with the same one: the node answers a
- * repetition as it answered the call. All other operations have the same effect if they are carried out twice.
- */
-const KEYED = new Set([
-  "publishEvent", "addFriend", "doResponse", "deleteFriends", "deletePendency", "pendencyReport", "modifyFriend", "createFriendGroup",
-  "deleteFriendGroup", "renameFriendGroup", "addFriendsToFriendGroup", "delFriendsFromFriendGroup", "addBlackList", "deleteBlackList",
-  "importFriends", "deleteAllFriends",
-]);
+// MARK: Calls
 
 /** A random text of 24 characters. */
 const randomText = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-/** The options of a call with its key. The app may have given one. */
-const withKey = (name, options) => (KEYED.has(name) ? { ...options, idempotencyKey: options.idempotencyKey ?? randomText() } : options);
 
 /** Whether a lost answer leaves no doubt, because the operation only reads. */
 const isRead = (name) => /^(get|check)/.test(name);
@@ -528,15 +528,17 @@ class EventStreamParser {
   }
 }
 
-/** The names of the events of a node, for EventSource, which reports only names that it was asked for. */
-const EVENT_NAMES = [
-  "onConnected", "onUserStatusChanged", "onSubscriptionSyncCompleted", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
-  "onRelationshipState", "onFriendListAdded", "onFriendInfoChanged", "onFriendListDeleted", "onFriendApplicationListAdded",
-  "onFriendApplicationListDeleted", "onFriendApplicationListRead", "onBlackListAdded", "onBlackListDeleted", "onFriendGroupsChanged",
-  "onUserProfileChanged", "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring",
-];
-
 // MARK: The order of calls
+
+/** Whether a call with this claim sets the fact of a user, so that an older call need not. */
+function supersedes(claim, user, fact) {
+  if (claim.user !== user) return false;
+  if (fact === "followingAnybody") return claim.startsFollowing || claim.facts.has(fact);
+  return claim.facts.has(fact) || (fact.startsWith("following:") && claim.facts.has("followingAnybody"));
+}
+
+/** Whether a call still has something to set, or sets no fact at all. */
+const isLive = ({ isFree, claim }) => isFree || claim.facts.size > 0;
 
 /**
  * Orders the calls that set the same fact. It does no I/O.
@@ -551,27 +553,13 @@ class CallOrder {
   #entries = [];
   #count = 0;
 
-  static #supersedes(claim, user, fact) {
-    if (claim.user !== user) return false;
-    if (fact === "followingAnybody") return claim.startsFollowing || claim.facts.has(fact);
-    return claim.facts.has(fact) || (fact.startsWith("following:") && claim.facts.has("followingAnybody"));
-  }
-
-  static #isLive(entry) {
-    return entry.isFree || entry.claim.facts.size > 0;
-  }
-
-  get count() {
-    return this.#entries.length;
-  }
-
   /** Adds the newest call. Returns its number, and the paused calls that have nothing left to do. */
   begin(claim) {
     const superseded = [];
     for (const entry of this.#entries) {
-      if (!entry.isPaused || !CallOrder.#isLive(entry)) continue;
-      for (const fact of entry.claim.facts) if (CallOrder.#supersedes(claim, entry.claim.user, fact)) entry.claim.facts.delete(fact);
-      if (!CallOrder.#isLive(entry)) superseded.push(entry.number);
+      if (!entry.isPaused || !isLive(entry)) continue;
+      for (const fact of entry.claim.facts) if (supersedes(claim, entry.claim.user, fact)) entry.claim.facts.delete(fact);
+      if (!isLive(entry)) superseded.push(entry.number);
     }
     const number = ++this.#count;
     this.#entries.push({ number, claim, isFree: claim.facts.size === 0, isPaused: false });
@@ -588,7 +576,7 @@ class CallOrder {
     for (const older of this.#entries) {
       if (older.number >= number) break;
       if (older.isPaused) continue;
-      for (const fact of older.claim.facts) if (CallOrder.#supersedes(own.claim, older.claim.user, fact)) return false;
+      for (const fact of older.claim.facts) if (supersedes(own.claim, older.claim.user, fact)) return false;
     }
     return true;
   }
@@ -600,9 +588,9 @@ class CallOrder {
     entry.isPaused = true;
     for (const newer of this.#entries) {
       if (newer.number <= number) continue;
-      for (const fact of entry.claim.facts) if (CallOrder.#supersedes(newer.claim, entry.claim.user, fact)) entry.claim.facts.delete(fact);
+      for (const fact of entry.claim.facts) if (supersedes(newer.claim, entry.claim.user, fact)) entry.claim.facts.delete(fact);
     }
-    return CallOrder.#isLive(entry);
+    return isLive(entry);
   }
 
   resume(number) {
@@ -612,7 +600,7 @@ class CallOrder {
 
   isLive(number) {
     const entry = this.#entry(number);
-    return entry !== undefined && CallOrder.#isLive(entry);
+    return entry !== undefined && isLive(entry);
   }
 
   holds(fact, number) {
@@ -639,7 +627,10 @@ class CallOrder {
  */
 class StatusView {
   #usersMax;
-  /** The users, the one without a change for longest first. @type {Map<string, { status: UserStatus, delivered: string | null }>} */
+  /**
+   * The users, the one without a change for longest first.
+   * @type {Map<string, { status: UserStatus, delivered: string | null }>}
+   */
   #entries = new Map();
 
   constructor(usersMax) {
@@ -700,256 +691,6 @@ class StatusView {
   }
 }
 
-/** The profiles that the client has fetched. Beyond `usersMax` those fetched earliest are dropped. */
-class ProfileCache {
-  #usersMax;
-  #expiry;
-  #entries = new Map();
-
-  constructor(usersMax, expiry) {
-    this.#usersMax = usersMax;
-    this.#expiry = expiry;
-  }
-
-  get(userID) {
-    const entry = this.#entries.get(userID);
-    return entry && Date.now() - entry.fetchedAt < this.#expiry ? entry.profile : undefined;
-  }
-
-  store(profiles) {
-    for (const profile of profiles) {
-      this.#entries.delete(profile.userID);
-      this.#entries.set(profile.userID, { profile, fetchedAt: Date.now() });
-      if (this.#entries.size > this.#usersMax) this.#entries.delete(this.#entries.keys().next().value);
-    }
-  }
-
-  remove(userID) {
-    this.#entries.delete(userID);
-  }
-
-  clear() {
-    this.#entries.clear();
-  }
-}
-
-/**
- * Decides which published events an app receives as news. An event is raised if all of this holds:
- * - It was not raised before in this login.
- * - It was not published by another session of the same user, or its `syncEnabled` is true.
- * - Its `sendToOnlineUsersOnly` is false, or it was not published before the first session of this login was opened.
- */
-class RaisedEvents {
-  #eventsMax = 10_000;
-  #ownID = "";
-  #sessionIDs = [];
-  #beganAt = Infinity;
-  #hasBegun = false;
-  #raised = new Set();
-
-  connected(session, beganAt = session.serverTime) {
-    this.#ownID = session.userID;
-    if (!this.#hasBegun) this.#beganAt = beganAt;
-    this.#hasBegun = true;
-    this.#sessionIDs = [...this.#sessionIDs.slice(-15), session.sessionID];
-  }
-
-  clear() {
-    this.#ownID = "";
-    this.#sessionIDs = [];
-    this.#beganAt = Infinity;
-    this.#hasBegun = false;
-    this.#raised.clear();
-  }
-
-  /** The events that a status raises, `loginEvent` before `event`. */
-  events(status) {
-    const events = [];
-    const { event, loginEvent } = status;
-    if (loginEvent && this.#isDue(loginEvent, status) && this.#remember(loginEvent, status)) events.push(loginEvent);
-    if (event && this.#isDue(event, status)) {
-      const isOfThisLogin = !event.publishedAt || event.publishedAt >= this.#beganAt;
-      if ((isOfThisLogin || event.sendToOnlineUsersOnly === false) && this.#remember(event, status)) events.push(event);
-    }
-    return events;
-  }
-
-  #isDue(event, status) {
-    if (event.syncEnabled !== false || status.userID !== this.#ownID) return true;
-    return event.sessionID !== undefined && this.#sessionIDs.includes(event.sessionID);
-  }
-
-  #remember(event, status) {
-    const key = JSON.stringify([status.userID, event.eventID || `${event.value} ${event.expiresAt}`]);
-    if (this.#raised.has(key)) return false;
-    this.#raised.add(key);
-    if (this.#raised.size > this.#eventsMax) this.#raised.delete(this.#raised.keys().next().value);
-    return true;
-  }
-}
-
-const byText = (left, right) => (left < right ? -1 : left > right ? 1 : 0);
-const LISTS = ["friends", "requests", "blocked", "groups"];
-
-/**
- * Keeps the own relationship chain equal to the lists of the node: it applies each event that follows the state that it holds, and names the
- * lists to fetch. It does no I/O.
- *
- * At most one query of each list is under way. Events that arrive meanwhile, and do not follow what the query brings, cause another one.
- */
-class RelationshipMirror {
-  constructor(content = null) {
-    /** @type {Relationships} */
-    this.state = content?.state ?? { isComplete: false, friends: [], requests: [], unreadCount: 0, blocked: [], groups: [] };
-    this.syncs = content?.syncs ?? {};
-  }
-
-  #sync(list) {
-    this.syncs[list] ??= { held: null, newest: null, isFetching: false, isStale: false, isKnown: false };
-    return this.syncs[list];
-  }
-
-  /** The sequence from which the changes of a list are to be fetched; null for the whole list. */
-  held(list) {
-    return this.syncs[list]?.held ?? null;
-  }
-
-  /** Records that another tab carries on. Its predecessor's queries bring nothing. Returns the lists to fetch. */
-  takeOver() {
-    for (const list of LISTS) {
-      const sync = this.#sync(list);
-      if (sync.isFetching || !sync.isKnown) this.failed(list);
-    }
-    return this.due();
-  }
-
-  /** Takes an event of the node. Returns the lists to fetch. */
-  receive(name, data) {
-    const state = this.state;
-    switch (name) {
-      case "onRelationshipState":
-        state.unreadCount = data.unreadCnt;
-        this.#note(data.friendSeq, "friends");
-        this.#note(data.pendencySeq, "requests");
-        this.#note(data.groupsVersion, "groups");
-        this.#note(data.blockVersion, "blocked");
-        break;
-      case "onFriendListAdded":
-      case "onFriendInfoChanged":
-        this.#step(data, "friends", () => this.#storeFriends(data.friendList));
-        break;
-      case "onFriendListDeleted":
-        this.#step(data, "friends", () => this.#removeFriends(data.userIDs));
-        break;
-      case "onFriendApplicationListAdded":
-        state.unreadCount = data.unreadCnt;
-        this.#step(data, "requests", () => {
-          for (const request of data.pendencyList) this.#removeRequests([request.userID], request.type);
-          state.requests = [...state.requests, ...data.pendencyList];
-        });
-        break;
-      case "onFriendApplicationListDeleted":
-        state.unreadCount = data.unreadCnt;
-        this.#step(data, "requests", () => this.#removeRequests(data.userIDs, data.type));
-        break;
-      case "onFriendApplicationListRead":
-        state.unreadCount = data.unreadCnt;
-        break;
-      case "onBlackListAdded":
-      case "onBlackListDeleted":
-        this.#step(data, "blocked", () => {
-          const others = state.blocked.filter((userID) => !data.userIDs.includes(userID));
-          state.blocked = name === "onBlackListAdded" ? [...others, ...data.userIDs].sort(byText) : others;
-        });
-        break;
-      case "onFriendGroupsChanged":
-        this.#takeGroups(data);
-        break;
-    }
-    return this.due();
-  }
-
-  /** Takes all groups of an event. An event about many friends names no users, and the groups are fetched. */
-  #takeGroups(data) {
-    const sync = this.#sync("groups");
-    sync.newest = data.seq;
-    if (!sync.isFetching && data.groupList.every((group) => group.userIDs)) sync.held = data.seq;
-    // The query under way may be older than this change.
-    else if (sync.held !== data.seq) sync.isStale = true;
-    this.state.groups = data.groupList;
-  }
-
-  #note(newest, list) {
-    const sync = this.#sync(list);
-    sync.newest = newest;
-    if (sync.held !== newest) sync.isStale = true;
-  }
-
-  #step(data, list, apply) {
-    const sync = this.#sync(list);
-    sync.newest = data.seq;
-    if (sync.held === data.fromSeq && !sync.isFetching) {
-      sync.held = data.seq;
-      apply();
-    } else if (sync.held !== data.seq) sync.isStale = true;
-  }
-
-  /** The lists whose query is to begin now. */
-  due() {
-    const due = LISTS.filter((list) => this.syncs[list]?.isStale && !this.syncs[list].isFetching);
-    for (const list of due) Object.assign(this.#sync(list), { isFetching: true, isStale: false });
-    return due;
-  }
-
-  /** Takes the answer of a query. Returns the lists to fetch next. */
-  fetched(list, answer) {
-    const state = this.state;
-    switch (list) {
-      case "friends":
-        if (answer.isFull) state.friends = [];
-        this.#removeFriends(answer.deleted);
-        this.#storeFriends(answer.friendList);
-        break;
-      case "requests":
-        if (answer.requests) state.requests = answer.requests;
-        state.unreadCount = answer.unreadCount;
-        break;
-      case "blocked":
-        state.blocked = answer.userIDs;
-        break;
-      case "groups":
-        state.groups = answer.groupList;
-        break;
-    }
-    const sync = this.#sync(list);
-    Object.assign(sync, { held: answer.seq, isFetching: false, isKnown: true });
-    // The answer has all that the events up to its sequence have told.
-    if (answer.seq === sync.newest) sync.isStale = false;
-    state.isComplete = LISTS.every((name) => this.syncs[name]?.isKnown ?? false);
-    return this.due();
-  }
-
-  failed(list) {
-    Object.assign(this.#sync(list), { isFetching: false, isStale: true });
-  }
-
-  #storeFriends(changed) {
-    const users = new Set(changed.map((friend) => friend.userID));
-    this.state.friends = [...this.state.friends.filter((friend) => !users.has(friend.userID)), ...changed].sort((left, right) =>
-      byText(left.userID, right.userID));
-  }
-
-  #removeFriends(userIDs) {
-    const users = new Set(userIDs);
-    if (users.size > 0) this.state.friends = this.state.friends.filter((friend) => !users.has(friend.userID));
-  }
-
-  #removeRequests(userIDs, type) {
-    const users = new Set(userIDs);
-    this.state.requests = this.state.requests.filter((request) => request.type !== type || !users.has(request.userID));
-  }
-}
-
 // MARK: The session
 
 /**
@@ -975,11 +716,20 @@ class SessionMachine {
   #hops = 0;
   /** @type {string | null} */
   #node = null;
-  /** The stream of the session. @type {number | null} */
+  /**
+   * The stream of the session.
+   * @type {number | null}
+   */
   current = null;
-  /** The stream that is being opened. @type {number | null} */
+  /**
+   * The stream that is being opened.
+   * @type {number | null}
+   */
   pending = null;
-  /** The predecessor. Only when the session's stream has sent everything does the user's owner certainly know the new session. @type {number | null} */
+  /**
+   * The predecessor. Only when the session's stream has sent everything does the user's owner certainly know the new session.
+   * @type {number | null}
+   */
   retiring = null;
   isLeaving = false;
 
@@ -1186,7 +936,7 @@ class TokenSource {
   }
 
   /** The token; a new one if nodes reject `rejected`, or if the known one ends soon. */
-  async current(rejected = null) {
+  async current(rejected = /** @type {string | null} */ (null)) {
     if (this.#token !== null && this.#token !== rejected && Date.now() < this.#renewAt) return this.#token;
     const known = this.#token;
     this.#renewal ??= this.#renew().finally(() => {
@@ -1278,10 +1028,12 @@ const compact = (body) => Object.fromEntries(Object.entries(body).filter(([, val
  * The session and the calls of the leading tab, or of a client that shares nothing.
  *
  * The engine tells its host each fact, in order: `host.tell(fact)`. The host keeps what the facts say, and returns the lists to fetch.
+ * `extension` is null or a `PresenceExtension`, which adds operations, and fetches the lists.
  */
 class Engine {
   #options;
   #host;
+  #extension;
   #token;
   #machine;
   #order = new CallOrder();
@@ -1297,6 +1049,10 @@ class Engine {
   #callAddress;
   #callsCount = 0;
   #lastSessionID = null;
+  /**
+   * The custom status that the login sets, with its number in the order of calls.
+   * @type {{ text: string, call: number } | null}
+   */
   #loginStatus = null;
   #endedLogins = 0;
   #isClosed = false;
@@ -1308,12 +1064,11 @@ class Engine {
   #requests = new Set();
   /** @type {Map<string, any>} */
   #fetchTimers = new Map();
-  /** The number of events that did not match their name, and were skipped. */
-  eventsNotUnderstood = 0;
 
-  constructor(options, host) {
+  constructor(options, host, extension) {
     this.#options = options;
     this.#host = host;
+    this.#extension = extension;
     this.#token = new TokenSource(options.token);
     this.#callAddress = Math.floor(options.random() * options.addresses.length);
     this.#machine = new SessionMachine(
@@ -1432,7 +1187,7 @@ class Engine {
 
   async #read(stream, state) {
     try {
-      if (this.#options.useEventSource) await this.#readEventSource(stream, state);
+      if (this.#options.useEventSource) await this.#extension.readEventSource(this, stream, state);
       else await this.#readFetch(stream, state);
       this.#lost(stream, null, "the node ended the stream");
     } catch (error) {
@@ -1442,7 +1197,8 @@ class Engine {
     }
   }
 
-  #query() {
+  /** The query of a new stream. */
+  query() {
     const { platform, deviceID, pushReachable, asUser } = this.#options;
     // JavaScript does not see the PINGs of HTTP/2: comments show that the stream is alive.
     const query = new URLSearchParams({ platform, comments: "true" });
@@ -1455,7 +1211,7 @@ class Engine {
 
   async #readFetch(stream, state) {
     const base = this.#options.addresses[state.address];
-    const query = this.#query();
+    const query = this.query();
     // A proxy may translate the version of HTTP, so the promise does not depend on it.
     query.set("alive", "client");
     query.set("heartbeat", String(HEARTBEAT_SECONDS));
@@ -1491,34 +1247,10 @@ class Engine {
     while (true) {
       const { done, value } = await reader.read();
       if (done || !this.#streams.has(stream)) return;
-      this.#heard(state);
-      parser.receive(value, (name, data, id) => this.#take(stream, name, data, id));
+      this.heard(state);
+      parser.receive(value, (name, data, id) => this.take(stream, name, data, id));
       this.#showLife();
     }
-  }
-
-  async #readEventSource(stream, state) {
-    const { ticket } = await this.call("streamTicket", {}, { address: state.address, attemptsMax: 1 });
-    if (!this.#streams.has(stream)) return;
-    state.token = await this.#token.current();
-    const query = this.#query();
-    query.set("ticket", ticket);
-    const lastEventID = this.#host.lastEventID;
-    if (lastEventID !== null) query.set("lastEventID", lastEventID);
-    state.isEventSource = true;
-    const source = new EventSource(`${this.#options.addresses[state.address]}/v1/events?${query}`);
-    await new Promise((resolve) => {
-      // The ticket opens one stream, so the reconnect of EventSource cannot work.
-      source.onerror = resolve;
-      state.control.signal.addEventListener("abort", resolve);
-      for (const name of EVENT_NAMES) {
-        source.addEventListener(name, (event) => {
-          this.#heard(state);
-          this.#take(stream, name, event.data, event.lastEventId || null);
-        });
-      }
-    });
-    source.close();
   }
 
   #lost(stream, error, detail) {
@@ -1538,7 +1270,8 @@ class Engine {
     this.#obey(this.#checksLeft > 0 && !this.#machine.isIdle ? this.#machine.nudged() : effects, detail);
   }
 
-  #take(stream, name, text, id) {
+  /** Takes an event of a stream. */
+  take(stream, name, text, id) {
     // An earlier event of the same chunk may have ended the stream.
     if (!this.#streams.has(stream)) return;
     let data;
@@ -1547,16 +1280,13 @@ class Engine {
     } catch (error) {
       data = null;
     }
-    if (typeof data !== "object" || data === null) {
-      this.eventsNotUnderstood += 1;
-      return;
-    }
+    // An event that does not match its name is skipped.
+    if (typeof data !== "object" || data === null) return;
     const machine = this.#machine;
     if (name === "onConnected") this.#connected(stream, data);
     const isCurrent = stream === machine.current;
     if (name === "onUserStatusChanged" && (isCurrent || stream === machine.retiring)) {
-      if (!Array.isArray(data.userStatusList)) this.eventsNotUnderstood += 1;
-      else this.#tell({ kind: "event", name, data, id: isCurrent ? id : null });
+      if (Array.isArray(data.userStatusList)) this.#tell({ kind: "event", name, data, id: isCurrent ? id : null });
       return;
     }
     if (!isCurrent || name === "onConnected") return;
@@ -1690,7 +1420,7 @@ class Engine {
     }
   }
 
-  #heard(state) {
+  heard(state) {
     state.heardAt = Date.now();
     state.isDoubted = false;
   }
@@ -1795,7 +1525,7 @@ class Engine {
     return this.#inTurn({ user: asUser, facts, startsFollowing: starts }, async (number) => {
       /** @type {string[]} */
       const superseded = [];
-      const failed = await this.#inBatches(userIDs, countMax, async (batch) => {
+      const failed = await this.inBatches(userIDs, countMax, async (batch) => {
         try {
           await body(number, () => {
             if (!Array.isArray(batch)) return batch;
@@ -1818,7 +1548,7 @@ class Engine {
   }
 
   /** Makes a call for each run of users. If a later run fails, its users and those after them are returned as failed. */
-  async #inBatches(userIDs, countMax, body) {
+  async inBatches(userIDs, countMax, body) {
     const runs = batches(userIDs, countMax);
     for (const [index, run] of runs.entries()) {
       try {
@@ -1858,7 +1588,7 @@ class Engine {
       const at = address ?? this.#callAddress;
       const sentAt = Date.now();
       try {
-        const answer = await this.#sendOnce(operation, text, at, token, KEYED.has(operation) ? idempotencyKey : undefined);
+        const answer = await this.#sendOnce(operation, text, at, token, this.#extension?.keyed.has(operation) ? idempotencyKey : undefined);
         if (content.sessionID) this.#noteLife(content.sessionID, sentAt);
         return answer;
       } catch (error) {
@@ -1931,10 +1661,29 @@ class Engine {
 
   // MARK: Operations
 
-  /** Runs an operation by its name. Only names in `OPERATIONS` run, because the name may come from another tab. */
+  /** Runs an operation by its name. Only names in the tables of operations run, because the name may come from another tab. */
   run(name, args) {
-    if (!Object.hasOwn(OPERATIONS, name)) return Promise.reject(badAnswer(`${name}: no such operation`));
-    return OPERATIONS[name](this, ...args);
+    for (const operations of [OPERATIONS, this.#extension?.operations ?? {}]) {
+      if (Object.hasOwn(operations, name)) return operations[name](this, ...args);
+    }
+    return Promise.reject(badAnswer(`${name}: no such operation`));
+  }
+
+  get options() {
+    return this.#options;
+  }
+
+  /** Whether a stream is open, or being opened. */
+  isOpen(stream) {
+    return this.#streams.has(stream);
+  }
+
+  get token() {
+    return this.#token;
+  }
+
+  get lastEventID() {
+    return this.#host.lastEventID;
   }
 
   user(options) {
@@ -1948,8 +1697,9 @@ class Engine {
   }
 
   async getUserStatus(userIDs, options) {
+    /** @type {{ userStatusList: UserStatus[], errorUserList: UserError[], asOf: number }} */
     const answer = { userStatusList: [], errorUserList: [], asOf: 0 };
-    const failed = await this.#inBatches(userIDs, this.#options.limits.queryUsersMax, async (batch) => {
+    const failed = await this.inBatches(userIDs, this.#options.limits.queryUsersMax, async (batch) => {
       const part = await this.call("getUserStatus", { ...options, userIDs: batch });
       answer.userStatusList.push(...part.userStatusList);
       answer.errorUserList.push(...(part.errorUserList ?? []));
@@ -1960,6 +1710,7 @@ class Engine {
   }
 
   async subscribe(userIDs, options) {
+    /** @type {{ errorUserList: UserError[], evicted: string[], userStatusList?: UserStatus[] }} */
     const answer = { errorUserList: [], evicted: [], ...(options.sync ? { userStatusList: [] } : {}) };
     const sessionID = this.session?.sessionID;
     const failed = await this.#changeFollowing(userIDs, this.user(options), this.#options.limits.subscribeUsersMax, true,
@@ -1983,6 +1734,7 @@ class Engine {
       const body = { sessionID, ...options };
       return this.set("unsubscribeUserStatus", ["followingAnybody"], options, body);
     }
+    /** @type {UserError[]} */
     const errorUserList = [];
     const failed = await this.#changeFollowing(userIDs, this.user(options), this.#options.limits.unsubscribeUsersMax, false,
       async (number, held) => {
@@ -1992,112 +1744,17 @@ class Engine {
     return { errorUserList: [...errorUserList, ...failed] };
   }
 
-  /** Lists subscriptions: one page with `offset` or `limit`, else all of them, page by page. */
-  async subscriptions(options) {
-    if (options.offset !== undefined || options.limit !== undefined) return this.call("getSubscribedUserStatus", options);
-    const all = { subscriptions: [], total: 0, errorUserList: [] };
-    const add = (page) => {
-      all.subscriptions.push(...page.subscriptions);
-      all.errorUserList.push(...(page.errorUserList ?? []));
-      return page;
-    };
-    if (options.userIDs?.length) {
-      for (const userIDs of batches(options.userIDs, this.#options.limits.queryUsersMax)) {
-        all.total += add(await this.call("getSubscribedUserStatus", { ...options, userIDs })).total;
-      }
-      return all;
-    }
-    let offset = 0;
-    do {
-      const page = add(await this.call("getSubscribedUserStatus", { ...options, offset, limit: this.#options.limits.pageRowsMax }));
-      all.total = page.total;
-      if (page.subscriptions.length === 0) break;
-      offset += page.subscriptions.length;
-    } while (offset < all.total);
-    const seen = new Set();
-    all.subscriptions = all.subscriptions.filter((row) => {
-      const key = JSON.stringify([row.userID, row.subscribeType]);
-      return !seen.has(key) && seen.add(key);
-    });
-    return all;
-  }
-
-  publish(value, options) {
-    const body = { sessionID: this.session?.sessionID, ...options, value };
-    return this.set("publishEvent", ["event"], options, body);
-  }
-
-  /** Makes a call about users in runs, and merges the lists of the answers. */
-  async decide(operation, userIDs, body, listName) {
-    const answer = { [listName]: [], errorUserList: [] };
-    let count = 0;
-    const failed = await this.#inBatches(userIDs, this.#options.limits.chainUsersMax, async (batch) => {
-      // Each run is a call of its own.
-      const idempotencyKey = body.idempotencyKey && `${body.idempotencyKey}${count++ === 0 ? "" : `-${count}`}`;
-      const part = await this.call(operation, { ...body, userIDs: batch, idempotencyKey });
-      answer[listName].push(...(part[listName] ?? []));
-      answer.errorUserList.push(...(part.errorUserList ?? []));
-    });
-    answer.errorUserList.push(...failed);
-    return answer;
-  }
-
-  /** The changes since a sequence, or all friends, page by page. */
-  async friends(options) {
-    const answer = await this.call("getFriendList", { limit: 100, ...options });
-    if (options.limit !== undefined || options.cursor !== undefined) return answer;
-    while (answer.isFull && answer.cursor) {
-      const page = await this.call("getFriendList", { limit: 100, ...options, seq: undefined, cursor: answer.cursor });
-      answer.friendList.push(...page.friendList);
-      answer.cursor = page.cursor;
-    }
-    delete answer.cursor;
-    return answer;
-  }
-
-  /** All requests, page by page; none where `seq` is the newest. */
-  async requests(options) {
-    if (options.numPerPage !== undefined || options.timestamp !== undefined) return this.call("getPendencyList", { type: 3, ...options });
-    const answer = await this.call("getPendencyList", { type: 3, timestamp: 0, numPerPage: 100, ...options });
-    let { timestamp } = answer;
-    while (timestamp !== 0 && answer.seq !== options.seq) {
-      const page = await this.call("getPendencyList", { type: 3, numPerPage: 100, ...options, timestamp });
-      answer.pendencyList.push(...page.pendencyList);
-      timestamp = page.timestamp;
-    }
-    return { ...answer, timestamp: 0 };
-  }
-
-  async blocklist(options) {
-    if (options.limit !== undefined || options.cursor !== undefined) return this.call("getBlackList", options);
-    let page = await this.call("getBlackList", options);
-    // Later changes are told by events that begin at the sequence of the first page.
-    const answer = { userIDs: [...page.userIDs], seq: page.seq };
-    while (page.cursor) {
-      page = await this.call("getBlackList", { ...options, cursor: page.cursor });
-      answer.userIDs.push(...page.userIDs);
-    }
-    return answer;
-  }
-
   // MARK: Lists
 
-  /** Fetches lists for the mirror of the host. */
+  /** Fetches lists for the extension. */
   fetchLists(lists) {
     for (const list of lists) void this.#fetchList(list);
   }
 
   async #fetchList(list) {
     const logins = this.#endedLogins;
-    const held = this.#host.held(list);
     try {
-      let answer;
-      if (list === "friends") answer = await this.friends(held === null ? {} : { seq: held });
-      else if (list === "requests") {
-        const { seq, unreadCnt, pendencyList } = await this.requests(held === null ? {} : { seq: held });
-        answer = { seq, unreadCount: unreadCnt, requests: seq === held ? null : pendencyList };
-      } else if (list === "blocked") answer = await this.blocklist({});
-      else answer = await this.call("getFriendGroups", {});
+      const answer = await this.#extension.fetch(this, list);
       if (logins === this.#endedLogins) this.#tell({ kind: "fetched", list, answer });
     } catch (error) {
       if (logins !== this.#endedLogins) return;
@@ -2146,43 +1803,9 @@ const OPERATIONS = {
   logout: (engine, options) => engine.logout(options),
   setSelfStatus: (engine, customStatus, options) =>
     engine.set("setSelfStatus", ["customStatus"], options, { ...options, customStatus: customStatus ?? "" }),
-  publishEvent: (engine, value, options) => engine.publish(value, options),
   getUserStatus: (engine, userIDs, options) => engine.getUserStatus(userIDs, options),
   subscribeUserStatus: (engine, userIDs, options) => engine.subscribe(userIDs, options),
   unsubscribeUserStatus: (engine, userIDs, options) => engine.unsubscribe(userIDs, options),
-  getSubscribedUserStatus: (engine, options) => engine.subscriptions(options),
-  setVisibility: (engine, change, options) => engine.set("setVisibility", Object.keys(change).map((field) => `visible:${field}`), options,
-    { ...options, ...change }),
-  getVisibility: (engine, options) => engine.call("getVisibility", options),
-  streamTicket: (engine, options) => engine.call("streamTicket", options),
-  renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
-  alive: (engine, sessionID, options) => engine.call("alive", { ...options, sessionID }),
-  getSelfProfile: (engine, options) => engine.call("getSelfProfile", options),
-  getUsersProfile: (engine, userIDs, options) => engine.decide("getUsersProfile", userIDs, options, "profileList"),
-  modifySelfProfile: (engine, values, options) => engine.call("modifySelfProfile", { ...options, values }),
-  addFriend: (engine, userID, options) => engine.call("addFriend", { ...options, userID }),
-  doResponse: (engine, userID, responseType, options) => engine.call("doResponse", { ...options, userID, responseType }),
-  deleteFriends: (engine, userIDs, delType, options) => engine.decide("deleteFriends", userIDs, { ...options, delType }, "resultList"),
-  checkFriends: (engine, userIDs, checkType, options) => engine.decide("checkFriends", userIDs, { ...options, checkType }, "resultList"),
-  checkBlackList: (engine, userIDs, checkType, options) => engine.decide("checkBlackList", userIDs, { ...options, checkType }, "resultList"),
-  importFriends: (engine, friends, options) => engine.call("importFriends", { ...options, friends }),
-  deleteAllFriends: (engine, delType, options) => engine.call("deleteAllFriends", { ...options, delType }),
-  getFriendList: (engine, options) => engine.friends(options),
-  modifyFriend: (engine, userID, values, options) => engine.call("modifyFriend", { ...options, userID, values }),
-  getPendencyList: (engine, options) => engine.requests(options),
-  deletePendency: (engine, userIDs, type, options) => engine.decide("deletePendency", userIDs, { ...options, type }, "resultList"),
-  pendencyReport: (engine, timestamp, options) => engine.call("pendencyReport", { ...options, timestamp }),
-  createFriendGroup: (engine, groupNames, options) => engine.call("createFriendGroup", { ...options, groupNames }),
-  deleteFriendGroup: (engine, groupNames, options) => engine.call("deleteFriendGroup", { ...options, groupNames }),
-  renameFriendGroup: (engine, oldName, newName, options) => engine.call("renameFriendGroup", { ...options, oldName, newName }),
-  getFriendGroups: (engine, options) => engine.call("getFriendGroups", options),
-  addFriendsToFriendGroup: (engine, groupName, userIDs, options) =>
-    engine.call("addFriendsToFriendGroup", { ...options, groupName, userIDs }),
-  delFriendsFromFriendGroup: (engine, groupName, userIDs, options) =>
-    engine.call("delFriendsFromFriendGroup", { ...options, groupName, userIDs }),
-  addBlackList: (engine, userIDs, options) => engine.decide("addBlackList", userIDs, options, "resultList"),
-  deleteBlackList: (engine, userIDs, options) => engine.decide("deleteBlackList", userIDs, options, "resultList"),
-  getBlackList: (engine, options) => engine.blocklist(options),
 };
 
 // MARK: Tabs
@@ -2475,11 +2098,17 @@ export class PresenceEvent extends Event {
   }
 }
 
-const LIMITS = { queryUsersMax: 500, subscribeUsersMax: 200, unsubscribeUsersMax: 200, pageRowsMax: 200, chainUsersMax: 100 };
+const LIMITS = { queryUsersMax: 500, subscribeUsersMax: 200, unsubscribeUsersMax: 200 };
 const ENDED = new Set(["idle", "replaced", "kicked", "loggedOut", "refused", "closed"]);
 
 /**
- * The presence of a user, and that of the users it follows.
+ * What a `StatusClient` shares with a class that extends it. Private members are out of its reach.
+ * @type {WeakMap<StatusClient, any>}
+ */
+const shared = new WeakMap();
+
+/**
+ * The presence of a user, and that of the users it follows. `PresenceClient` adds the rest.
  *
  * A client that is connected reopens its session after lost connections and node failures, until `logout` or `close`.
  *
@@ -2487,12 +2116,11 @@ const ENDED = new Set(["idle", "replaced", "kicked", "loggedOut", "refused", "cl
  * several calls; if a later one fails, `errorUserList` names its users and those after them. Calls that set the same fact reach the node in
  * the order in which the app makes them, and only the newest is retried: an older one fails with `PresenceCode.superseded`.
  */
-export class PresenceClient extends EventTarget {
+export class StatusClient extends EventTarget {
   #options;
   #view;
-  #profiles;
-  #raised = new RaisedEvents();
-  #mirror = new RelationshipMirror();
+  /** @type {PresenceExtension | null} */
+  #extension = null;
   /** @type {ConnectionState} */
   #state = "idle";
   /** @type {Session | null} */
@@ -2521,7 +2149,7 @@ export class PresenceClient extends EventTarget {
   #listenersMax = 10_000;
 
   /**
-   * @param {PresenceOptions} options
+   * @param {StatusOptions} options
    */
   constructor(options) {
     super();
@@ -2534,18 +2162,23 @@ export class PresenceClient extends EventTarget {
     if (typeof options.token !== "string" && typeof options.token !== "function") {
       throw new TypeError("token: a client needs a token, or a function that returns it");
     }
-    const canStream = typeof Response === "function" && "body" in Response.prototype;
     this.#options = {
-      platform: "web", deviceID: "", customStatus: "", pushReachable: false, asUser: undefined, keepRelationships: false, shareTabs: true,
-      callTimeout: 10_000, connectTimeout: 10_000, backoff: { initial: 500, max: 30_000 }, loginAttemptsMax: 5, usersMax: 10_000,
-      profileExpiry: 86_400_000, useEventSource: !canStream, fetch: (url, init) => globalThis.fetch(url, init), random: Math.random,
+      platform: "web", deviceID: "", customStatus: "", pushReachable: false, asUser: undefined, shareTabs: true, callTimeout: 10_000,
+      connectTimeout: 10_000, backoff: { initial: 500, max: 30_000 }, loginAttemptsMax: 5, usersMax: 10_000,
+      fetch: (url, init) => globalThis.fetch(url, init), random: Math.random,
       ...compact(options),
       token: options.token,
       addresses: options.addresses.map((address) => String(address).replace(/\/+$/, "")),
       limits: { ...LIMITS, ...options.limits },
     };
     this.#view = new StatusView(this.#options.usersMax);
-    this.#profiles = new ProfileCache(this.#options.usersMax, this.#options.profileExpiry);
+    shared.set(this, {
+      options: this.#options,
+      extend: (extension) => (this.#extension = extension),
+      emit: (name, detail) => this.#emit(name, detail),
+      run: (name, ...args) => this.#run(name, ...args),
+      store: (statuses, asUser) => this.#store(statuses, asUser),
+    });
   }
 
   // MARK: State
@@ -2572,14 +2205,6 @@ export class PresenceClient extends EventTarget {
    */
   get isLeading() {
     return this.#group ? this.#group.isLeading : this.#engine !== null;
-  }
-
-  /**
-   * The own lists. The client keeps them only with `keepRelationships`.
-   * @type {Relationships}
-   */
-  get relationships() {
-    return structuredClone(this.#mirror.state);
   }
 
   /**
@@ -2683,6 +2308,7 @@ export class PresenceClient extends EventTarget {
     try {
       await this.#leaving;
       this.#reset();
+      this.#extension?.forget();
       let name = null;
       if (this.#options.shareTabs && canShareTabs()) name = await this.#groupName();
       if (/** @type {string} */ (this.#state) === "closed") return;
@@ -2707,10 +2333,11 @@ export class PresenceClient extends EventTarget {
 
   /** The name of the group: tabs share a session only if they have the same nodes, user and device. Null if the token does not tell. */
   async #groupName() {
-    const { token, addresses, platform, deviceID, asUser, keepRelationships } = this.#options;
+    const { token, addresses, platform, deviceID, asUser } = this.#options;
     const { sub, app } = claims(await new TokenSource(token).current());
     if (typeof sub !== "string") return null;
-    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, keepRelationships]);
+    const kind = this.#extension?.kind ?? "statuses";
+    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, kind]);
   }
 
   #groupNameKept = "";
@@ -2721,7 +2348,7 @@ export class PresenceClient extends EventTarget {
       lead: () => {
         this.#engine = this.#makeEngine();
         this.#engine.start(this.#hasOpened);
-        if (this.#options.keepRelationships && this.#hasOpened) this.#engine.fetchLists(this.#mirror.takeOver());
+        if (this.#extension && this.#hasOpened) this.#engine.fetchLists(this.#extension.takeOver());
       },
       depose: () => {
         this.#engine?.abandon();
@@ -2731,7 +2358,7 @@ export class PresenceClient extends EventTarget {
       welcome: (snapshot) => this.#welcome(snapshot),
       snapshot: () => ({
         state: this.#state, session: this.#session, lastEventID: this.#lastEventID, statuses: this.#view.statuses,
-        synced: [...this.#synced], mirror: { state: this.#mirror.state, syncs: this.#mirror.syncs },
+        synced: [...this.#synced], mirror: this.#extension?.snapshot(),
       }),
       run: (operation, args) => this.#engine?.run(operation, args) ?? Promise.reject(closedError("the leading tab has ended the session")),
     });
@@ -2748,16 +2375,13 @@ export class PresenceClient extends EventTarget {
       get lastEventID() {
         return client.#lastEventID;
       },
-      held: (list) => client.#mirror.held(list),
-    });
+    }, this.#extension);
   }
 
   /** Forgets the last login, whose user may have been another one. */
   #reset() {
     this.#view.clear();
-    this.#profiles.clear();
-    this.#raised.clear();
-    this.#mirror = new RelationshipMirror();
+    this.#extension?.clear();
     this.#session = null;
     this.#lastEventID = null;
     this.#synced.clear();
@@ -2769,16 +2393,13 @@ export class PresenceClient extends EventTarget {
   /** Takes what the leading tab knows. */
   #welcome(snapshot) {
     this.#lastEventID = snapshot.lastEventID;
-    if (this.#options.keepRelationships) {
-      this.#mirror = new RelationshipMirror(snapshot.mirror);
-      this.#emit("relationshipChanged", { type: "synced", data: null });
-    }
+    this.#extension?.welcome(snapshot.mirror);
     if (snapshot.session) {
       // Events that were published before this tab joined are no news here.
       const isFirst = !this.#hasOpened;
       this.#session = snapshot.session;
       this.#hasOpened = true;
-      this.#raised.connected(snapshot.session, Date.now());
+      this.#extension?.connected(snapshot.session, Date.now());
       if (isFirst) this.#emit("connected", snapshot.session);
     }
     this.#deliver(snapshot.statuses);
@@ -2800,23 +2421,13 @@ export class PresenceClient extends EventTarget {
       case "opened":
         this.#session = fact.session;
         this.#hasOpened = true;
-        this.#raised.connected(fact.session);
+        this.#extension?.connected(fact.session);
         this.#emit("connected", fact.session);
         return [];
       case "event":
         return this.#takeEvent(fact);
-      case "fetched": {
-        const lists = this.#mirror.fetched(fact.list, fact.answer);
-        this.#emit("relationshipChanged", { type: "synced", data: null });
-        return lists;
-      }
-      case "fetchFailed":
-        this.#mirror.failed(fact.list);
-        return [];
-      case "fetchDue":
-        return this.#mirror.due();
       default:
-        return [];
+        return this.#extension?.take(fact) ?? [];
     }
   }
 
@@ -2835,8 +2446,7 @@ export class PresenceClient extends EventTarget {
     this.#session = null;
     this.#lastEventID = null;
     this.#hasOpened = false;
-    this.#mirror = new RelationshipMirror();
-    this.#profiles.clear();
+    this.#extension?.clear();
     const group = this.#group;
     if (!group) return;
     // A call of the engine, for example the logout itself, may still be on its way.
@@ -2864,15 +2474,8 @@ export class PresenceClient extends EventTarget {
       case "onSubscriptionExpired":
         this.#emit("subscriptionExpired", data.userIDs);
         return [];
-      default: {
-        if (!EVENT_NAMES.includes(name)) return [];
-        if (name === "onUserProfileChanged") this.#profiles.remove(data.userID);
-        const lists = this.#options.keepRelationships ? this.#mirror.receive(name, data) : [];
-        if (name !== "onRelationshipState") {
-          this.#emit("relationshipChanged", { type: name[2].toLowerCase() + name.slice(3), data });
-        }
-        return lists;
-      }
+      default:
+        return this.#extension?.receive(name, data) ?? [];
     }
   }
 
@@ -2881,9 +2484,7 @@ export class PresenceClient extends EventTarget {
     if (undelivered.length === 0) return;
     this.#emit("userStatusChanged", undelivered);
     this.#tellWatchers(undelivered);
-    for (const status of undelivered) {
-      for (const event of this.#raised.events(status)) this.#emit("eventRaised", { userID: status.userID, event, userStatus: status });
-    }
+    this.#extension?.delivered(undelivered);
   }
 
   /** Stores the statuses of an answer, which only its caller and the watchers receive. */
@@ -2985,7 +2586,10 @@ export class PresenceClient extends EventTarget {
     if (this.#state === "closed") return Promise.reject(closedError("the client is closed"));
     if (this.#isSuspended) return Promise.reject(unreachable(`${name}: the page is not active`));
     // A tab that takes the lead later repeats the call with the same key.
-    if (KEYED.has(name)) args.push(withKey(name, args.pop()));
+    if (this.#extension?.keyed.has(name)) {
+      const options = args.pop();
+      args.push({ ...options, idempotencyKey: options.idempotencyKey ?? randomText() });
+    }
     if (this.#group && !this.#group.isLeading) return this.#group.call(name, args);
     this.#engine ??= this.#makeEngine();
     return this.#engine.run(name, args);
@@ -2999,18 +2603,6 @@ export class PresenceClient extends EventTarget {
    */
   async setSelfStatus(customStatus, options = {}) {
     const answer = await this.#run("setSelfStatus", customStatus, options);
-    this.#store([answer.userStatus], options.asUser);
-    return answer;
-  }
-
-  /**
-   * Publishes a number of the app's own, at least 10,000.
-   * @param {number} value
-   * @param {{ ext?: string, expiry?: number, sendToOnlineUsersOnly?: boolean, syncEnabled?: boolean, sessionID?: string } & CallOptions} [options]
-   * @returns {Promise<{ eventID: string, userStatus: UserStatus }>}
-   */
-  async publishEvent(value, options = {}) {
-    const answer = await this.#run("publishEvent", value, options);
     this.#store([answer.userStatus], options.asUser);
     return answer;
   }
@@ -3047,6 +2639,577 @@ export class PresenceClient extends EventTarget {
     return this.#run("unsubscribeUserStatus", userIDs, options);
   }
 
+}
+
+// MARK: What only a PresenceClient has
+
+/**
+ * The operations whose repetition could be told apart. Each call has a random key, and is repeated with the same one: the node answers a
+ * repetition as it answered the call. All other operations have the same effect if they are carried out twice.
+ */
+const KEYED = [
+  "publishEvent", "addFriend", "doResponse", "deleteFriends", "deletePendency", "pendencyReport", "modifyFriend", "createFriendGroup",
+  "deleteFriendGroup", "renameFriendGroup", "addFriendsToFriendGroup", "delFriendsFromFriendGroup", "addBlackList", "deleteBlackList",
+  "importFriends", "deleteAllFriends",
+];
+
+/** The names of the other events of a node, for EventSource, which reports only names that it was asked for. */
+const EVENT_NAMES = [
+  "onConnected", "onUserStatusChanged", "onSubscriptionSyncCompleted", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
+  "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring",
+];
+
+/** The names of the events of a node about friends, requests, groups, blocks and profiles. */
+const RELATIONSHIP_EVENTS = [
+  "onRelationshipState", "onFriendListAdded", "onFriendInfoChanged", "onFriendListDeleted", "onFriendApplicationListAdded",
+  "onFriendApplicationListDeleted", "onFriendApplicationListRead", "onBlackListAdded", "onBlackListDeleted", "onFriendGroupsChanged",
+  "onUserProfileChanged",
+];
+
+/**
+ * Decides which published events an app receives as news. An event is raised if all of this holds:
+ * - It was not raised before in this login.
+ * - It was not published by another session of the same user, or its `syncEnabled` is true.
+ * - Its `sendToOnlineUsersOnly` is false, or it was not published before the first session of this login was opened.
+ */
+class RaisedEvents {
+  #eventsMax = 10_000;
+  #ownID = "";
+  #sessionIDs = [];
+  #beganAt = Infinity;
+  #hasBegun = false;
+  #raised = new Set();
+
+  connected(session, beganAt = session.serverTime) {
+    this.#ownID = session.userID;
+    if (!this.#hasBegun) this.#beganAt = beganAt;
+    this.#hasBegun = true;
+    this.#sessionIDs = [...this.#sessionIDs.slice(-15), session.sessionID];
+  }
+
+  clear() {
+    this.#ownID = "";
+    this.#sessionIDs = [];
+    this.#beganAt = Infinity;
+    this.#hasBegun = false;
+    this.#raised.clear();
+  }
+
+  /** The events that a status raises, `loginEvent` before `event`. */
+  events(status) {
+    const events = [];
+    const { event, loginEvent } = status;
+    if (loginEvent && this.#isDue(loginEvent, status) && this.#remember(loginEvent, status)) events.push(loginEvent);
+    if (event && this.#isDue(event, status)) {
+      const isOfThisLogin = !event.publishedAt || event.publishedAt >= this.#beganAt;
+      if ((isOfThisLogin || event.sendToOnlineUsersOnly === false) && this.#remember(event, status)) events.push(event);
+    }
+    return events;
+  }
+
+  #isDue(event, status) {
+    if (event.syncEnabled !== false || status.userID !== this.#ownID) return true;
+    return event.sessionID !== undefined && this.#sessionIDs.includes(event.sessionID);
+  }
+
+  #remember(event, status) {
+    const key = JSON.stringify([status.userID, event.eventID || `${event.value} ${event.expiresAt}`]);
+    if (this.#raised.has(key)) return false;
+    this.#raised.add(key);
+    if (this.#raised.size > this.#eventsMax) this.#raised.delete(this.#raised.keys().next().value);
+    return true;
+  }
+}
+
+/** The profiles that the client has fetched. Beyond `usersMax` those fetched earliest are dropped. */
+class ProfileCache {
+  #usersMax;
+  #expiry;
+  #entries = new Map();
+
+  constructor(usersMax, expiry) {
+    this.#usersMax = usersMax;
+    this.#expiry = expiry;
+  }
+
+  get(userID) {
+    const entry = this.#entries.get(userID);
+    return entry && Date.now() - entry.fetchedAt < this.#expiry ? entry.profile : undefined;
+  }
+
+  store(profiles) {
+    for (const profile of profiles) {
+      this.#entries.delete(profile.userID);
+      this.#entries.set(profile.userID, { profile, fetchedAt: Date.now() });
+      if (this.#entries.size > this.#usersMax) this.#entries.delete(this.#entries.keys().next().value);
+    }
+  }
+
+  remove(userID) {
+    this.#entries.delete(userID);
+  }
+
+  clear() {
+    this.#entries.clear();
+  }
+}
+
+const byText = (left, right) => (left < right ? -1 : left > right ? 1 : 0);
+const LISTS = ["friends", "requests", "blocked", "groups"];
+
+/**
+ * Keeps the own relationship chain equal to the lists of the node: it applies each event that follows the state that it holds, and names the
+ * lists to fetch. It does no I/O.
+ *
+ * At most one query of each list is under way. Events that arrive meanwhile, and do not follow what the query brings, cause another one.
+ */
+class RelationshipMirror {
+  constructor(content = /** @type {any} */ (null)) {
+    /** @type {Relationships} */
+    this.state = content?.state ?? { isComplete: false, friends: [], requests: [], unreadCount: 0, blocked: [], groups: [] };
+    this.syncs = content?.syncs ?? {};
+  }
+
+  #sync(list) {
+    this.syncs[list] ??= { held: null, newest: null, isFetching: false, isStale: false, isKnown: false };
+    return this.syncs[list];
+  }
+
+  /** The sequence from which the changes of a list are to be fetched; null for the whole list. */
+  held(list) {
+    return this.syncs[list]?.held ?? null;
+  }
+
+  /** Records that another tab carries on. Its predecessor's queries bring nothing. Returns the lists to fetch. */
+  takeOver() {
+    for (const list of LISTS) {
+      const sync = this.#sync(list);
+      if (sync.isFetching || !sync.isKnown) this.failed(list);
+    }
+    return this.due();
+  }
+
+  /** Takes an event of the node. Returns the lists to fetch. */
+  receive(name, data) {
+    const state = this.state;
+    switch (name) {
+      case "onRelationshipState":
+        state.unreadCount = data.unreadCnt;
+        this.#note(data.friendSeq, "friends");
+        this.#note(data.pendencySeq, "requests");
+        this.#note(data.groupsVersion, "groups");
+        this.#note(data.blockVersion, "blocked");
+        break;
+      case "onFriendListAdded":
+      case "onFriendInfoChanged":
+        this.#step(data, "friends", () => this.#storeFriends(data.friendList));
+        break;
+      case "onFriendListDeleted":
+        this.#step(data, "friends", () => this.#removeFriends(data.userIDs));
+        break;
+      case "onFriendApplicationListAdded":
+        state.unreadCount = data.unreadCnt;
+        this.#step(data, "requests", () => {
+          for (const request of data.pendencyList) this.#removeRequests([request.userID], request.type);
+          state.requests = [...state.requests, ...data.pendencyList];
+        });
+        break;
+      case "onFriendApplicationListDeleted":
+        state.unreadCount = data.unreadCnt;
+        this.#step(data, "requests", () => this.#removeRequests(data.userIDs, data.type));
+        break;
+      case "onFriendApplicationListRead":
+        state.unreadCount = data.unreadCnt;
+        break;
+      case "onBlackListAdded":
+      case "onBlackListDeleted":
+        this.#step(data, "blocked", () => {
+          const others = state.blocked.filter((userID) => !data.userIDs.includes(userID));
+          state.blocked = name === "onBlackListAdded" ? [...others, ...data.userIDs].sort(byText) : others;
+        });
+        break;
+      case "onFriendGroupsChanged":
+        this.#takeGroups(data);
+        break;
+    }
+    return this.due();
+  }
+
+  /** Takes all groups of an event. An event about many friends names no users, and the groups are fetched. */
+  #takeGroups(data) {
+    const sync = this.#sync("groups");
+    sync.newest = data.seq;
+    if (!sync.isFetching && data.groupList.every((group) => group.userIDs)) sync.held = data.seq;
+    // The query under way may be older than this change.
+    else if (sync.held !== data.seq) sync.isStale = true;
+    this.state.groups = data.groupList;
+  }
+
+  #note(newest, list) {
+    const sync = this.#sync(list);
+    sync.newest = newest;
+    if (sync.held !== newest) sync.isStale = true;
+  }
+
+  #step(data, list, apply) {
+    const sync = this.#sync(list);
+    sync.newest = data.seq;
+    if (sync.held === data.fromSeq && !sync.isFetching) {
+      sync.held = data.seq;
+      apply();
+    } else if (sync.held !== data.seq) sync.isStale = true;
+  }
+
+  /** The lists whose query is to begin now. */
+  due() {
+    const due = LISTS.filter((list) => this.syncs[list]?.isStale && !this.syncs[list].isFetching);
+    for (const list of due) Object.assign(this.#sync(list), { isFetching: true, isStale: false });
+    return due;
+  }
+
+  /** Takes the answer of a query. Returns the lists to fetch next. */
+  fetched(list, answer) {
+    const state = this.state;
+    switch (list) {
+      case "friends":
+        if (answer.isFull) state.friends = [];
+        this.#removeFriends(answer.deleted);
+        this.#storeFriends(answer.friendList);
+        break;
+      case "requests":
+        if (answer.requests) state.requests = answer.requests;
+        state.unreadCount = answer.unreadCount;
+        break;
+      case "blocked":
+        state.blocked = answer.userIDs;
+        break;
+      case "groups":
+        state.groups = answer.groupList;
+        break;
+    }
+    const sync = this.#sync(list);
+    Object.assign(sync, { held: answer.seq, isFetching: false, isKnown: true });
+    // The answer has all that the events up to its sequence have told.
+    if (answer.seq === sync.newest) sync.isStale = false;
+    state.isComplete = LISTS.every((name) => this.syncs[name]?.isKnown ?? false);
+    return this.due();
+  }
+
+  failed(list) {
+    Object.assign(this.#sync(list), { isFetching: false, isStale: true });
+  }
+
+  #storeFriends(changed) {
+    const users = new Set(changed.map((friend) => friend.userID));
+    this.state.friends = [...this.state.friends.filter((friend) => !users.has(friend.userID)), ...changed].sort((left, right) =>
+      byText(left.userID, right.userID));
+  }
+
+  #removeFriends(userIDs) {
+    const users = new Set(userIDs);
+    if (users.size > 0) this.state.friends = this.state.friends.filter((friend) => !users.has(friend.userID));
+  }
+
+  #removeRequests(userIDs, type) {
+    const users = new Set(userIDs);
+    this.state.requests = this.state.requests.filter((request) => request.type !== type || !users.has(request.userID));
+  }
+}
+
+/** Lists subscriptions: one page with `offset` or `limit`, else all of them, page by page. */
+async function fetchSubscriptions(engine, options) {
+  if (options.offset !== undefined || options.limit !== undefined) return engine.call("getSubscribedUserStatus", options);
+  /** @type {{ subscriptions: Subscription[], total: number, errorUserList: UserError[] }} */
+  const all = { subscriptions: [], total: 0, errorUserList: [] };
+  const add = (page) => {
+    all.subscriptions.push(...page.subscriptions);
+    all.errorUserList.push(...(page.errorUserList ?? []));
+    return page;
+  };
+  if (options.userIDs?.length) {
+    for (const userIDs of batches(options.userIDs, engine.options.limits.queryUsersMax)) {
+      all.total += add(await engine.call("getSubscribedUserStatus", { ...options, userIDs })).total;
+    }
+    return all;
+  }
+  let offset = 0;
+  do {
+    const page = add(await engine.call("getSubscribedUserStatus", { ...options, offset, limit: engine.options.limits.pageRowsMax }));
+    all.total = page.total;
+    if (page.subscriptions.length === 0) break;
+    offset += page.subscriptions.length;
+  } while (offset < all.total);
+  const seen = new Set();
+  all.subscriptions = all.subscriptions.filter((row) => {
+    const key = JSON.stringify([row.userID, row.subscribeType]);
+    return !seen.has(key) && seen.add(key);
+  });
+  return all;
+}
+
+/** Makes a call about users in runs, and merges the lists of the answers. */
+async function decide(engine, operation, userIDs, body, listName) {
+  /** @type {Record<string, any[]>} */
+  const answer = { [listName]: [], errorUserList: [] };
+  let count = 0;
+  const failed = await engine.inBatches(userIDs, engine.options.limits.chainUsersMax, async (batch) => {
+    // Each run is a call of its own.
+    const idempotencyKey = body.idempotencyKey && `${body.idempotencyKey}${count++ === 0 ? "" : `-${count}`}`;
+    const part = await engine.call(operation, { ...body, userIDs: batch, idempotencyKey });
+    answer[listName].push(...(part[listName] ?? []));
+    answer.errorUserList.push(...(part.errorUserList ?? []));
+  });
+  answer.errorUserList.push(...failed);
+  return answer;
+}
+
+/** The changes since a sequence, or all friends, page by page. */
+async function fetchFriends(engine, options) {
+  const answer = await engine.call("getFriendList", { limit: 100, ...options });
+  if (options.limit !== undefined || options.cursor !== undefined) return answer;
+  while (answer.isFull && answer.cursor) {
+    const page = await engine.call("getFriendList", { limit: 100, ...options, seq: undefined, cursor: answer.cursor });
+    answer.friendList.push(...page.friendList);
+    answer.cursor = page.cursor;
+  }
+  delete answer.cursor;
+  return answer;
+}
+
+/** All requests, page by page; none where `seq` is the newest. */
+async function fetchRequests(engine, options) {
+  if (options.numPerPage !== undefined || options.timestamp !== undefined) return engine.call("getPendencyList", { type: 3, ...options });
+  const answer = await engine.call("getPendencyList", { type: 3, timestamp: 0, numPerPage: 100, ...options });
+  let { timestamp } = answer;
+  while (timestamp !== 0 && answer.seq !== options.seq) {
+    const page = await engine.call("getPendencyList", { type: 3, numPerPage: 100, ...options, timestamp });
+    answer.pendencyList.push(...page.pendencyList);
+    timestamp = page.timestamp;
+  }
+  return { ...answer, timestamp: 0 };
+}
+
+async function fetchBlocklist(engine, options) {
+  if (options.limit !== undefined || options.cursor !== undefined) return engine.call("getBlackList", options);
+  let page = await engine.call("getBlackList", options);
+  // Later changes are told by events that begin at the sequence of the first page.
+  const answer = { userIDs: [...page.userIDs], seq: page.seq };
+  while (page.cursor) {
+    page = await engine.call("getBlackList", { ...options, cursor: page.cursor });
+    answer.userIDs.push(...page.userIDs);
+  }
+  return answer;
+}
+
+/** The operations that only a `PresenceClient` has, as in `OPERATIONS`. */
+const PRESENCE_OPERATIONS = {
+  publishEvent: (engine, value, options) =>
+    engine.set("publishEvent", ["event"], options, { sessionID: engine.session?.sessionID, ...options, value }),
+  setVisibility: (engine, change, options) => engine.set("setVisibility", Object.keys(change).map((field) => `visible:${field}`), options,
+    { ...options, ...change }),
+  getVisibility: (engine, options) => engine.call("getVisibility", options),
+  getSubscribedUserStatus: (engine, options) => fetchSubscriptions(engine, options),
+  streamTicket: (engine, options) => engine.call("streamTicket", options),
+  renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
+  alive: (engine, sessionID, options) => engine.call("alive", { ...options, sessionID }),
+  getSelfProfile: (engine, options) => engine.call("getSelfProfile", options),
+  getUsersProfile: (engine, userIDs, options) => decide(engine, "getUsersProfile", userIDs, options, "profileList"),
+  modifySelfProfile: (engine, values, options) => engine.call("modifySelfProfile", { ...options, values }),
+  addFriend: (engine, userID, options) => engine.call("addFriend", { ...options, userID }),
+  doResponse: (engine, userID, responseType, options) => engine.call("doResponse", { ...options, userID, responseType }),
+  deleteFriends: (engine, userIDs, delType, options) => decide(engine, "deleteFriends", userIDs, { ...options, delType }, "resultList"),
+  checkFriends: (engine, userIDs, checkType, options) => decide(engine, "checkFriends", userIDs, { ...options, checkType }, "resultList"),
+  checkBlackList: (engine, userIDs, checkType, options) => decide(engine, "checkBlackList", userIDs, { ...options, checkType }, "resultList"),
+  importFriends: (engine, friends, options) => engine.call("importFriends", { ...options, friends }),
+  deleteAllFriends: (engine, delType, options) => engine.call("deleteAllFriends", { ...options, delType }),
+  getFriendList: (engine, options) => fetchFriends(engine, options),
+  modifyFriend: (engine, userID, values, options) => engine.call("modifyFriend", { ...options, userID, values }),
+  getPendencyList: (engine, options) => fetchRequests(engine, options),
+  deletePendency: (engine, userIDs, type, options) => decide(engine, "deletePendency", userIDs, { ...options, type }, "resultList"),
+  pendencyReport: (engine, timestamp, options) => engine.call("pendencyReport", { ...options, timestamp }),
+  createFriendGroup: (engine, groupNames, options) => engine.call("createFriendGroup", { ...options, groupNames }),
+  deleteFriendGroup: (engine, groupNames, options) => engine.call("deleteFriendGroup", { ...options, groupNames }),
+  renameFriendGroup: (engine, oldName, newName, options) => engine.call("renameFriendGroup", { ...options, oldName, newName }),
+  getFriendGroups: (engine, options) => engine.call("getFriendGroups", options),
+  addFriendsToFriendGroup: (engine, groupName, userIDs, options) =>
+    engine.call("addFriendsToFriendGroup", { ...options, groupName, userIDs }),
+  delFriendsFromFriendGroup: (engine, groupName, userIDs, options) =>
+    engine.call("delFriendsFromFriendGroup", { ...options, groupName, userIDs }),
+  addBlackList: (engine, userIDs, options) => decide(engine, "addBlackList", userIDs, options, "resultList"),
+  deleteBlackList: (engine, userIDs, options) => decide(engine, "deleteBlackList", userIDs, options, "resultList"),
+  getBlackList: (engine, options) => fetchBlocklist(engine, options),
+};
+
+/** The state and the rules that a `PresenceClient` adds to a `StatusClient`, which calls them. */
+class PresenceExtension {
+  operations = PRESENCE_OPERATIONS;
+  keyed = new Set(KEYED);
+  mirror = new RelationshipMirror();
+  profiles;
+  store;
+  #keepsLists;
+  #emit;
+  #raised = new RaisedEvents();
+
+  constructor({ options, emit, store }) {
+    const canStream = typeof Response === "function" && "body" in Response.prototype;
+    options.useEventSource ??= !canStream;
+    options.limits = { pageRowsMax: 200, chainUsersMax: 100, ...options.limits };
+    this.store = store;
+    this.profiles = new ProfileCache(options.usersMax, options.profileExpiry ?? 86_400_000);
+    this.#keepsLists = options.keepRelationships ?? false;
+    this.#emit = emit;
+  }
+
+  /** Clients of two kinds do not share a session. */
+  get kind() {
+    return this.#keepsLists;
+  }
+
+  /** Forgets the last login. A session that ended may still raise events. */
+  forget() {
+    this.#raised.clear();
+  }
+
+  /** Forgets what the client keeps while it is logged in. */
+  clear() {
+    this.profiles.clear();
+    this.mirror = new RelationshipMirror();
+  }
+
+  /** Records that the client has a session. Events that were published before `beganAt` are no news. */
+  connected(session, beganAt = session.serverTime) {
+    this.#raised.connected(session, beganAt);
+  }
+
+  /** Raises the events of statuses that listeners have received. */
+  delivered(statuses) {
+    for (const status of statuses) {
+      for (const event of this.#raised.events(status)) this.#emit("eventRaised", { userID: status.userID, event, userStatus: status });
+    }
+  }
+
+  /** Reads a stream with EventSource. It cannot send a token, so it needs a ticket. */
+  async readEventSource(engine, stream, state) {
+    const address = state.address;
+    const { ticket } = await engine.call("streamTicket", {}, { address, attemptsMax: 1 });
+    if (!engine.isOpen(stream)) return;
+    state.token = await engine.token.current();
+    const query = engine.query();
+    query.set("ticket", ticket);
+    if (engine.lastEventID !== null) query.set("lastEventID", engine.lastEventID);
+    state.isEventSource = true;
+    const source = new EventSource(`${engine.options.addresses[address]}/v1/events?${query}`);
+    await new Promise((resolve) => {
+      // The ticket opens one stream, so the reconnect of EventSource cannot work.
+      source.onerror = resolve;
+      state.control.signal.addEventListener("abort", resolve);
+      for (const name of [...EVENT_NAMES, ...RELATIONSHIP_EVENTS]) {
+        source.addEventListener(name, (event) => {
+          engine.heard(state);
+          engine.take(stream, name, event.data, event.lastEventId || null);
+        });
+      }
+    });
+    source.close();
+  }
+
+  /** The lists of the leading tab, for a tab that joins. */
+  snapshot() {
+    return { state: this.mirror.state, syncs: this.mirror.syncs };
+  }
+
+  welcome(snapshot) {
+    if (!this.#keepsLists) return;
+    this.mirror = new RelationshipMirror(snapshot);
+    this.#tell("synced", null);
+  }
+
+  /** Records that this tab leads now. Returns the lists to fetch. */
+  takeOver() {
+    return this.#keepsLists ? this.mirror.takeOver() : [];
+  }
+
+  /** Takes a fact of the engine. Returns the lists to fetch. */
+  take(fact) {
+    switch (fact.kind) {
+      case "fetched": {
+        const lists = this.mirror.fetched(fact.list, fact.answer);
+        this.#tell("synced", null);
+        return lists;
+      }
+      case "fetchFailed":
+        this.mirror.failed(fact.list);
+        return [];
+      case "fetchDue":
+        return this.mirror.due();
+      default:
+        return [];
+    }
+  }
+
+  /** Takes an event of the node. Returns the lists to fetch. */
+  receive(name, data) {
+    if (!RELATIONSHIP_EVENTS.includes(name)) return [];
+    if (name === "onUserProfileChanged") this.profiles.remove(data.userID);
+    const lists = this.#keepsLists ? this.mirror.receive(name, data) : [];
+    if (name !== "onRelationshipState") this.#tell(name[2].toLowerCase() + name.slice(3), data);
+    return lists;
+  }
+
+  /** The list of the node, or the changes of it since the one that is held. */
+  async fetch(engine, list) {
+    const held = this.mirror.held(list);
+    const since = held === null ? {} : { seq: held };
+    if (list === "friends") return fetchFriends(engine, since);
+    if (list === "blocked") return fetchBlocklist(engine, {});
+    if (list === "groups") return engine.call("getFriendGroups", {});
+    const { seq, unreadCnt, pendencyList } = await fetchRequests(engine, since);
+    return { seq, unreadCount: unreadCnt, requests: seq === held ? null : pendencyList };
+  }
+
+  #tell(type, data) {
+    this.#emit("relationshipChanged", { type, data });
+  }
+}
+
+/**
+ * A `StatusClient` with visibility, published events, the list of subscriptions, profiles, friends, requests, groups and the blocklist.
+ */
+export class PresenceClient extends StatusClient {
+  #extension;
+  #run;
+
+  /**
+   * @param {PresenceOptions} options
+   */
+  constructor(options) {
+    super(options);
+    const parts = shared.get(this);
+    this.#run = parts.run;
+    this.#extension = parts.extend(new PresenceExtension(parts));
+  }
+
+  /**
+   * The own lists. The client keeps them only with `keepRelationships`.
+   * @type {Relationships}
+   */
+  get relationships() {
+    return structuredClone(this.#extension.mirror.state);
+  }
+
+  /**
+   * Publishes a number of the app's own, at least 10,000.
+   * @param {number} value
+   * @param {{ ext?: string, expiry?: number, sendToOnlineUsersOnly?: boolean, syncEnabled?: boolean, sessionID?: string } & CallOptions} [options]
+   * @returns {Promise<{ eventID: string, userStatus: UserStatus }>}
+   */
+  async publishEvent(value, options = {}) {
+    const answer = await this.#run("publishEvent", value, options);
+    this.#extension.store([answer.userStatus], options.asUser);
+    return answer;
+  }
+
   /**
    * Lists the own subscriptions: one page with `offset` or `limit`, else all of them.
    * @param {{ userIDs?: string[], offset?: number, limit?: number, subscribeType?: 1 | 2 | 3 | 4 } & CallOptions} [options]
@@ -3054,7 +3217,7 @@ export class PresenceClient extends EventTarget {
    */
   async getSubscribedUserStatus(options = {}) {
     const answer = await this.#run("getSubscribedUserStatus", options);
-    this.#store(answer.subscriptions.flatMap((row) => row.userStatus ?? []), options.asUser);
+    this.#extension.store(answer.subscriptions.flatMap((row) => row.userStatus ?? []), options.asUser);
     return answer;
   }
 
@@ -3129,7 +3292,7 @@ export class PresenceClient extends EventTarget {
 
   async #usersProfile(userIDs, { forceUpdate = false, ...options }) {
     const isCached = !forceUpdate && options.asUser === undefined && userIDs.length > 0;
-    const known = isCached ? [...new Set(userIDs)].flatMap((userID) => this.#profiles.get(userID) ?? []) : [];
+    const known = isCached ? [...new Set(userIDs)].flatMap((userID) => this.#extension.profiles.get(userID) ?? []) : [];
     const users = new Set(known.map((profile) => profile.userID));
     const missing = userIDs.filter((userID) => !users.has(userID));
     if (missing.length === 0 && isCached) return { profileList: known, errorUserList: [] };
@@ -3151,7 +3314,7 @@ export class PresenceClient extends EventTarget {
   }
 
   #keepProfiles(profiles, options) {
-    if (options.asUser === undefined) this.#profiles.store(profiles);
+    if (options.asUser === undefined) this.#extension.profiles.store(profiles);
   }
 
   /**

@@ -49,6 +49,22 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("The log names the origin of pages that are not allowed once, and no text that is no origin", arguments: versions)
+    func refusedOrigin(version: String) async throws {
+        let fixture = try await ServedCluster.start(["ROLLCALL_CORS_ORIGINS": "https://app.example.com"])
+        for origin in ["https://app.example.com", "https://staging.example.com", "https://staging.example.com", "null", "https://x y"] {
+            _ = try await preflight(version, from: origin, fixture)
+        }
+        let node = fixture.nodes[0]
+        try await node.until("the last origin is named") { node.log.contains("origin=null") }
+        // Not the origin of another request: a proxy may serve its pages beside the node.
+        let call = [version, "-H", "Origin: https://beside.example.com", "-d", "{}"]
+        #expect(try await request(call, "/v1/getUserStatus", fixture).status == 401)
+        try await fixture.stop()
+        let lines = node.log.split(separator: "\n").filter { $0.contains("corsOrigins does not allow") }
+        #expect(lines.count == 2 && lines[0].contains("origin=https://staging.example.com"), "\(lines)")
+    }
+
     @Test("Answers, refusals and streams name the allowed origin, and no other", arguments: versions)
     func answers(version: String) async throws {
         let fixture = try await ServedCluster.start(["ROLLCALL_CORS_ORIGINS": "*"])

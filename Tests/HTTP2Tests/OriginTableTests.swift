@@ -45,10 +45,25 @@ import Testing
         let table = OriginTable(allowed)
         for port in 1...300 {
             let origin = "http://localhost:\(port)"
-            #expect(value(of: origin, in: table) == (port <= 253 ? origin : "*"), "\(port)")
+            #expect(value(of: origin, in: table) == (port <= 237 ? origin : "*"), "\(port)")
         }
         #expect(value(of: "http://localhost:1", in: table) == "http://localhost:1")
         #expect(value(of: "https://app.example.com", in: table) == nil)
+    }
+
+    @Test("A few refused origins are remembered for logs, and no text that browsers do not send") func refused() {
+        let table = OriginTable(AllowedOrigins())
+        func refusal(_ origin: String) -> String? {
+            let number = Array(origin.utf8).withUnsafeBufferPointer { table.number(of: $0) }
+            #expect(!number.isAllowed && number.public == .refused)
+            return table.refusedValue(of: number)
+        }
+        for _ in 1...2 {
+            #expect(refusal("https://app.example.com") == "https://app.example.com" && refusal("null") == "null")
+            for text in ["", "x", "https://a\u{1b}[2J", "https://" + String(repeating: "a", count: 300)] { #expect(refusal(text) == nil) }
+        }
+        for index in 1...100 { #expect((refusal("https://\(index).example") != nil) == (index <= 14)) }
+        #expect(refusal("https://1.example") == "https://1.example" && refusal("https://100.example") == nil)
     }
 
     @Test(

@@ -71,13 +71,13 @@ import Testing
         for name in Set(names) { #expect(page.contains(try Regex("\\b\(name)\\b")), "HTTPAPI.md does not name \(name)") }
     }
 
-    @Test("client.d.ts declares the members of a UserStatus and of its event that the OpenAPI document has")
+    @Test("client.js declares the members of a UserStatus and of its event that the OpenAPI document has")
     func declarations() throws {
-        let text = try String(contentsOf: Self.root.appending(path: "Sources/WebClient/client.d.ts"), encoding: .utf8)
-        for (interface, name) in [("UserStatus", "UserStatus"), ("PublishedEvent", "Event")] {
-            let start = try #require(text.firstRange(of: "export interface \(interface) {")).upperBound
-            let end = try #require(text[start...].firstRange(of: "\n}")).lowerBound
-            let declared = text[start..<end].matches(of: /\n  (\w+)\??:/).map { String($0.1) }
+        let text = try String(contentsOf: Self.root.appending(path: "Sources/WebClient/client.js"), encoding: .utf8)
+        for (type, name) in [("UserStatus", "UserStatus"), ("PublishedEvent", "Event")] {
+            let start = try #require(text.firstRange(of: "@typedef {Object} \(type)\n")).upperBound
+            let end = try #require(text[start...].firstRange(of: "*/")).lowerBound
+            let declared = text[start..<end].matches(of: /@property \{[^\n]*\} \[?(\w+)/).map { String($0.1) }
             let schema = try #require(OpenAPI.schemas.first { $0.name == name }).value
             #expect(declared == properties(of: schema))
         }

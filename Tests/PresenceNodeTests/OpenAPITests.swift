@@ -9,7 +9,7 @@ import Testing
     let document: JSONValue
     let admin = Caller(user: UserID(app: "default", id: "ann"), isAdmin: true, expiresAt: .max)
 
-    init() throws { document = try JSONReader.read(Array(OpenAPI.buffer.readableBytesView)) }
+    init() throws { document = try JSONReader.read(Array(OpenAPI.text.bytes.readableBytesView)) }
 
     @Test("Every operation of the code is described, and no other") func operations() {
         #expect(OpenAPI.operations.map(\.name).sorted() == API.Operation.allCases.map(\.name).sorted())

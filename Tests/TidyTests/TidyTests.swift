@@ -30,7 +30,7 @@ import Testing
     static let allowedImports: [String: Set<String>] = [
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
-        "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "Glibc", "Darwin"],
+        "HTTP2": ["CNGHTTP2", "CZlib", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "Synchronization", "Glibc", "Darwin"],
         "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "Foundation"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
         "TencentStatus": ["PresenceClient", "Synchronization"], "TencentFriendship": ["PresenceClient", "Synchronization"],

@@ -341,6 +341,22 @@ for (const loss of ["cut", "silence"]) {
   });
 }
 
+test("A page of an origin that is not allowed reaches no node, and the log names the origin once", async () => {
+  const [a] = cluster.nodes;
+  const origin = site.url.replace("localhost", "staging.test");
+  const stranger = await browser.open(`${origin}/blank.html`);
+  const failure = await stranger.evaluate(`import("/client.js").then(async ({ PresenceClient, PresenceCode }) => {
+    const client = new PresenceClient({ addresses: [${JSON.stringify(a.url)}], token: ${JSON.stringify(token("ann"))},
+      backoff: { initial: 1, max: 2 }, loginAttemptsMax: 2 });
+    const error = await client.connect().catch((error) => error);
+    return [error.code === PresenceCode.unreachable, error.message];
+  })`);
+  assert.deepEqual(failure, [true, "-1 unreachable: TypeError: Failed to fetch"]);
+  await until("the log names the origin", () => a.log.includes(`origin=${origin}`));
+  assert.equal(a.log.split("corsOrigins does not allow").length, 2);
+  await stranger.close();
+});
+
 test("A drained node's page moves without an OFFLINE, and after the death of a node a page is right again", async () => {
   const [a, b, c] = cluster.nodes;
   const [annID, bobID] = [newUser("ann"), newUser("bob")];

@@ -71,7 +71,8 @@ export class Chromium {
     const browser = new Chromium();
     browser.#process = spawn(binary, [
       "--headless=new", "--no-sandbox", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-      `--user-data-dir=${browser.#folder}`, "about:blank",
+      // Pages of an origin that is not this machine's, for example http://staging.test:8000.
+      "--host-resolver-rules=MAP *.test 127.0.0.1", `--user-data-dir=${browser.#folder}`, "about:blank",
     ], { stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"], detached: true });
     browser.#ended = new Promise((resolve) => browser.#process.once("exit", resolve));
     browser.#process.stderr.on("data", (chunk) => (browser.log = (browser.log + chunk).slice(-10_000)));

@@ -6,29 +6,30 @@ import NIOCore
 /// The files for browsers that are inside the binary: the JavaScript client and the console.
 enum Assets {
     /// All files by name, as `Console/console.js`.
-    static let all: [String: ByteBuffer] = {
-        var all: [String: ByteBuffer] = [:]
+    static let all: [String: RepeatedText] = {
+        var all: [String: RepeatedText] = [:]
         for index in 0..<rollcall_assets_count {
             let asset = rollcall_asset_at(index)!.pointee
-            all[String(cString: asset.name)] = ByteBuffer(bytes: UnsafeBufferPointer(start: asset.bytes, count: asset.count))
+            let bytes = ByteBuffer(bytes: UnsafeBufferPointer(start: asset.bytes, count: asset.count))
+            all[String(cString: asset.name)] = RepeatedText(bytes, isLasting: true)
         }
         return all
     }()
 
     /// The JavaScript client. Its path names its content, so browsers may keep it for good.
-    static let client: (path: String, body: ByteBuffer) = {
-        guard let body = all["WebClient/client.js"] else { preconditionFailure("the binary has no client.js") }
-        let hash = SHA256.hash(data: Array(body.readableBytesView)).prefix(8).map { byte in
+    static let client: (path: String, text: RepeatedText) = {
+        guard let text = all["WebClient/client.js"] else { preconditionFailure("the binary has no client.js") }
+        let hash = SHA256.hash(data: Array(text.bytes.readableBytesView)).prefix(8).map { byte in
             (byte < 16 ? "0" : "") + String(byte, radix: 16)
         }.joined()
-        return ("/client.\(hash).js", body)
+        return ("/client.\(hash).js", text)
     }()
 
     /// The answer to `GET /client.js` or to the path of the client's content; nil for another path.
     static func clientAnswer(_ path: UnsafeBufferPointer<UInt8>) -> HTTPResponse? {
         if path.equals(clientPathBytes) {
             return HTTPResponse(
-                status: 200, contentType: .javaScript, body: client.body,
+                status: 200, contentType: .javaScript, repeated: client.text,
                 fields: [HTTPField("cache-control", "public, max-age=31536000, immutable"), noSniff], isPublic: true)
         }
         guard path.equals(clientNameBytes) else { return nil }
@@ -44,9 +45,9 @@ enum Assets {
     /// The answer to `GET /console` or to a file below it; nil for a file that does not exist.
     static func consoleAnswer(_ path: String) -> HTTPResponse? {
         let name = path == "/console" || path == "/console/" ? "index.html" : String(path.dropFirst("/console/".count))
-        guard let body = all["Console/\(name)"] else { return nil }
+        guard let text = all["Console/\(name)"] else { return nil }
         let type: HTTPResponse.ContentType = name.hasSuffix(".js") ? .javaScript : name.hasSuffix(".css") ? .css : .html
-        return HTTPResponse(status: 200, contentType: type, body: body, fields: consoleFields)
+        return HTTPResponse(status: 200, contentType: type, repeated: text, fields: consoleFields)
     }
 
     /// The page may load its own files and call its own node, and nothing else.

@@ -13,6 +13,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     private unowned let shell: Shell
     private let authenticator: Authenticator
     private let logins: LoginRates
+    private let refusedOrigins: RefusedOrigins
     private var gateway: Gateway
     private var admission: RequestAdmission
     private var callers = Callers()
@@ -29,12 +30,13 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     init(
         index: Int, eventLoop: any EventLoop, limits: HTTPLimits, origins: AllowedOrigins, settings: GatewaySettings,
-        authenticator: Authenticator, logins: LoginRates, shell: Shell
+        refusedOrigins: RefusedOrigins, authenticator: Authenticator, logins: LoginRates, shell: Shell
     ) {
         self.index = index
         self.eventLoop = eventLoop
         self.authenticator = authenticator
         self.logins = logins
+        self.refusedOrigins = refusedOrigins
         self.shell = shell
         gateway = Gateway(node: shell.peer.id, settings: settings)
         admission = RequestAdmission(seed: shell.peer.generation &+ UInt64(index))
@@ -50,6 +52,8 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(Problem(refused: status, request.refusedReason, by: http.limits), to: request.stream, on: connection)
         }
         if request.method == .options, request.origin != .absent {
+            // A browser sends it only for a page of another origin. Other requests may come from pages that a proxy serves beside the node.
+            if let refused = connection.refusedOrigin(of: request.stream) { refusedOrigins.note(refused, to: shell.logger) }
             return connection.respond(to: request.stream, .preflight(request.origin))
         }
         let path = request.target.prefix(before: UInt8(ascii: "?"))
@@ -59,7 +63,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
                 return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
             }
             return connection.respond(
-                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
+                to: request.stream, HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text))
         }
         guard let operation = API.operation(ofPath: path) else {
             if request.method.isRead, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }

@@ -1,3 +1,4 @@
+import HTTP2
 import NIOCore
 import PresenceCore
 import PresenceWire
@@ -28,10 +29,10 @@ extension OpenAPI {
     ]
 
     /// The bytes of ``document``. All answers share them.
-    static let buffer = {
+    static let text = {
         var json = JSONWriter(reserving: 32 << 10)
         json.value(document)
-        return ByteBuffer(bytes: json.bytes)
+        return RepeatedText(ByteBuffer(bytes: json.bytes), isLasting: true)
     }()
 
     private static let info: JSONValue = [

@@ -19,7 +19,7 @@ final class OpsListener: HTTPServerDelegate {
     }
 
     private let admin: AdminAPI
-    private let metrics: SharedAnswer<ByteBuffer>
+    private let metrics: SharedAnswer<RepeatedText>
     private let life: SharedAnswer<Void>
     private let notReady: () -> String?
     private let unanswered: () -> [String]
@@ -37,14 +37,14 @@ final class OpsListener: HTTPServerDelegate {
     ) {
         self.admin = admin
         self.metrics = SharedAnswer(eventLoop: eventLoop, interval: Self.metricsInterval) {
-            metrics().map { ByteBuffer(string: $0) }
+            metrics().map { RepeatedText(ByteBuffer(string: $0), isLasting: false) }
         }
         self.life = SharedAnswer(eventLoop: eventLoop, interval: Self.lifeInterval, make: life)
         (self.notReady, self.unanswered) = (notReady, unanswered)
     }
 
     /// The text of `/metrics`.
-    func metricsText() -> EventLoopFuture<String> { metrics.next().map { String(buffer: $0) } }
+    func metricsText() -> EventLoopFuture<String> { metrics.next().map { String(buffer: $0.bytes) } }
 
     /// Whether the listener has stopped answering.
     var isStopped: Bool { life.isStopped }
@@ -80,10 +80,10 @@ final class OpsListener: HTTPServerDelegate {
             }
         case (.get, "/metrics"):
             metrics.next().assumeIsolated().whenSuccess { text in
-                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: text))
+                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, repeated: text))
             }
         case (.get, "/openapi.json"):
-            connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
+            connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text))
         case (.get, let path) where path == "/console" || path.hasPrefix("/console/"):
             guard let answer = Assets.consoleAnswer(path) else {
                 return respond(.noSuchPath("the console has no such file; it begins at /console"), stream, connection)
