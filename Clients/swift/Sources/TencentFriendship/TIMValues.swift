@@ -48,7 +48,9 @@ extension UInt32: TIMValue {
 extension [UInt8]: TIMValue {
     /// `NSData` of the document.
     public var fieldValue: FieldValue? {
-        String(validating: self, as: UTF8.self).map { .text($0) } ?? .bytes(self)
+        // Bytes that are no text are replaced in it.
+        let text = String(decoding: self, as: UTF8.self)
+        return text.utf8.elementsEqual(self) ? .text(text) : .bytes(self)
     }
 }
 
