@@ -132,6 +132,17 @@ private final class URLSessionExchanges: NSObject, URLSessionDataDelegate, Senda
         completionHandler(nil)
     }
 
+    #if canImport(FoundationNetworking)
+        /// A 401 is an answer like any other. Its body has arrived, and Foundation on Linux would wait for credentials for ever.
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            running.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.end(nil)
+            completionHandler(.cancelAuthenticationChallenge, nil)
+        }
+    #endif
+
     #if canImport(Security)
         func urlSession(
             _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
