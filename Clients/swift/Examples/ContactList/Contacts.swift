@@ -18,6 +18,8 @@ import PresenceClient
     private(set) var problem: String?
 
     private let client: PresenceClient
+    /// Requested before the login, so that no event is missed.
+    private let events: Feed<PresenceEvent>
     private let userIDs: [String]
     private var statuses: [String: UserStatus] = [:]
 
@@ -26,12 +28,13 @@ import PresenceClient
         // An app that starts without a network goes on trying.
         configuration.loginAttemptsMax = .max
         client = try PresenceClient(configuration)
+        events = client.events
         self.userIDs = userIDs
     }
 
     /// Keeps the list current. Returns when the task is cancelled.
     func follow() async {
-        for await event in client.events {
+        for await event in events {
             switch event {
             case .userStatusChanged(let changed):
                 for status in changed { statuses[status.userID] = status }
