@@ -2,10 +2,12 @@
     import AsyncHTTPClient
     import NIOSSL
 
-    /// Requests over AsyncHTTPClient: HTTP/2 if TLS agrees on it, HTTP/1.1 otherwise. The package trait `AsyncHTTPClient` chooses it on Linux.
+    /// Requests over AsyncHTTPClient: HTTP/2 if TLS agrees on it, HTTP/1.1 otherwise.
     ///
-    /// Each client has its own connections. An event stream over HTTP/1.1 occupies a connection for as long as the session lives, which would
-    /// starve others in a shared pool.
+    /// The package trait `AsyncHTTPClient` chooses it on Linux.
+    ///
+    /// Each client has its own connections. An event stream over HTTP/1.1 occupies a connection for as long as the session lives, which
+    /// would starve others in a shared pool.
     final class HTTPTransport: Transport {
         /// Connections that live as long as a request uses them.
         private final class Connections: Sendable {

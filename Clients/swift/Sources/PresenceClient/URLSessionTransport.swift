@@ -95,8 +95,8 @@ final class URLSessionTransport: Transport {
         #else
             throw refusal(
                 """
-                Foundation trusts the system's certificates only. Add the certificate to them (Debian: update-ca-certificates), or enable the \
-                package trait AsyncHTTPClient
+                Foundation trusts the system's certificates only. Add the certificate to them (Debian: update-ca-certificates), or enable \
+                the package trait AsyncHTTPClient
                 """)
         #endif
     }
