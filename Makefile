@@ -25,7 +25,7 @@ export SWIFT_CHECKED := $(CHECKED)
 export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
-	build-release simulation same-histories deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
+	build-release simulation same-histories sdk-test deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
 
 # A node on loopback with development keys.
 run: build
@@ -70,6 +70,10 @@ npm: npm-deps
 # The JavaScript client and the console in Node and in headless Chromium, and event streams behind nginx and HAProxy.
 browsers: build browser-deps
 	Tests/run test "JavaScript client" console proxies
+
+# An app with a database adds the Swift SDK by its git URL, builds, and runs against a node.
+sdk-test: build
+	Tests/SwiftClient/run
 
 # Whole clusters in virtual time: .build-release/release/cluster-simulation --seeds 1..1000
 simulation: deps
@@ -157,11 +161,11 @@ attacks-short: build
 
 lint:
 	@echo "== lint"
-	swift format lint --strict --parallel --recursive Sources Tests Package.swift
+	swift format lint --strict --parallel --recursive Sources Clients Tests Package.swift
 
 # Rewrites the Swift sources in the style of .swift-format.
 format:
-	swift format --in-place --parallel --recursive Sources Tests Package.swift
+	swift format --in-place --parallel --recursive Sources Clients Tests Package.swift
 
 # Ratios beside nghttpd and a bare send loop, in one run; see Benchmarks/README.md.
 bench: build test-deps

@@ -52,6 +52,11 @@ let core: [Target] = [
     .testTarget(name: "TidyTests", exclude: ["edges"], swiftSettings: strict),
 ]
 
+/// A façade of the SDK, in the words of one vendor.
+func facade(_ name: String) -> Target {
+    .target(name: name, dependencies: ["PresenceClient"], path: "Clients/swift/Sources/\(name)", swiftSettings: strict)
+}
+
 /// All else.
 let node: [Target] = [
     .systemLibrary(
@@ -106,19 +111,22 @@ let node: [Target] = [
         ],
         swiftSettings: strict
     ),
+    // The SDK for apps is a package of its own in Clients/swift. Here AsyncHTTPClient sends its requests, because tests need TLS with
+    // certificates of their own.
     .target(
         name: "PresenceClient",
         dependencies: [
             .product(name: "AsyncHTTPClient", package: "async-http-client"),
             .product(name: "NIOSSL", package: "swift-nio-ssl"),
         ],
-        swiftSettings: strict
+        path: "Clients/swift/Sources/PresenceClient",
+        swiftSettings: strict + [.define("AsyncHTTPClient")]
     ),
-    .target(name: "TencentStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
-    .target(name: "TencentFriendship", dependencies: ["PresenceClient"], swiftSettings: strict),
-    .target(name: "RongCloudStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
-    .target(name: "CommsEaseStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
-    .target(name: "ZIMStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+    facade("TencentStatus"),
+    facade("TencentFriendship"),
+    facade("RongCloudStatus"),
+    facade("CommsEaseStatus"),
+    facade("ZIMStatus"),
     .executableTarget(
         name: "rollcall",
         dependencies: [
@@ -184,20 +192,10 @@ let node: [Target] = [
     .testTarget(name: "FriendImportTests", dependencies: ["FriendImport", "PresenceWire"], swiftSettings: strict),
 ]
 
-let products: [Product] = [
-    .executable(name: "rollcall", targets: ["rollcall"]),
-    .library(name: "PresenceClient", targets: ["PresenceClient"]),
-    .library(name: "TencentStatus", targets: ["TencentStatus"]),
-    .library(name: "TencentFriendship", targets: ["TencentFriendship"]),
-    .library(name: "RongCloudStatus", targets: ["RongCloudStatus"]),
-    .library(name: "CommsEaseStatus", targets: ["CommsEaseStatus"]),
-    .library(name: "ZIMStatus", targets: ["ZIMStatus"]),
-]
-
 let package = Package(
     name: "rollcall",
-    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
-    products: isCoreOnly ? [] : products,
+    platforms: [.macOS(.v15)],
+    products: isCoreOnly ? [] : [.executable(name: "rollcall", targets: ["rollcall"])],
     // Exact versions of the packages that this one names. SwiftPM takes the newest versions of those that they name in turn, because a
     // package that no target uses here is a warning. Tests/Deploy/packages has the versions that were tested, and `make test` compares.
     dependencies: [

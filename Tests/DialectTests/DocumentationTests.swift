@@ -8,7 +8,7 @@ import TencentStatus
 import Testing
 import ZIMStatus
 
-/// The code of the pages in Sources/PresenceClient/Docs.docc compiles and runs: it stands in DocumentedCode.swift, line by line.
+/// The code of the pages in Clients/swift/Sources/PresenceClient/Docs.docc compiles and runs: it stands in DocumentedCode.swift, line by line.
 @Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
     private final class Delegate: RCSubscribeEventDelegate, NIMEventSubscribeManagerDelegate, ZIMEventHandler {
         func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent]) {}
@@ -111,7 +111,8 @@ import ZIMStatus
     ]
 
     @Test("Each name of a document is in the table of its page or under \"Differences\"") func everyNameIsThere() throws {
-        let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/PresenceClient/Docs.docc")
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let pages = folder.appending(path: "../../Clients/swift/Sources/PresenceClient/Docs.docc")
         for (page, names) in Self.names {
             let text = try String(contentsOf: pages.appending(path: "\(page).md"), encoding: .utf8)
             let afterTitle = try #require(text.components(separatedBy: "## Old call → new call").last)
@@ -125,8 +126,13 @@ import ZIMStatus
 
     @Test("Every snippet is compiled") func snippets() throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let compiled = Self.lines(try String(contentsOf: folder.appending(path: "DocumentedCode.swift"), encoding: .utf8))
-        let pages = folder.appending(path: "../../Sources/PresenceClient/Docs.docc")
+        // Tests/SwiftClient/run compiles the example.
+        let example = folder.appending(path: "../../Clients/swift/Examples/ContactList")
+        let files = try FileManager.default.contentsOfDirectory(atPath: example.path).map { example.appending(path: $0) }
+        let compiled = try ([folder.appending(path: "DocumentedCode.swift")] + files).flatMap {
+            Self.lines(try String(contentsOf: $0, encoding: .utf8))
+        }
+        let pages = folder.appending(path: "../../Clients/swift/Sources/PresenceClient/Docs.docc")
         var count = 0
         for file in try FileManager.default.contentsOfDirectory(atPath: pages.path) where file.hasSuffix(".md") {
             let page = try String(contentsOf: pages.appending(path: file), encoding: .utf8)

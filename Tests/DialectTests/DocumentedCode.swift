@@ -5,7 +5,7 @@ import TencentFriendship
 import TencentStatus
 import ZIMStatus
 
-// The code of the pages in Sources/PresenceClient/Docs.docc, as it stands there: DocumentationTests compares and runs it.
+// The code of the pages in Clients/swift/Sources/PresenceClient/Docs.docc, as it stands there: DocumentationTests compares and runs it.
 
 // MARK: ContactList.md
 

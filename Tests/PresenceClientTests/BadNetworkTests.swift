@@ -15,8 +15,10 @@ import Testing
         #expect(report.viewsCount > 0)
     }
 
-    @Test("Every view equals the owner's record after the network has healed", arguments: [(UInt64(1), false), (2, true)])
-    func views(seed: UInt64, underTLS: Bool) async throws {
+    @Test(
+        "Every view equals the owner's record after the network has healed",
+        arguments: [(UInt64(1), false, false), (2, true, false), (3, false, true)])
+    func views(seed: UInt64, underTLS: Bool, overURLSession: Bool) async throws {
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
@@ -27,6 +29,7 @@ import Testing
         let nodes = fixture.nodes.map { BadNetworkRun.Node(client: $0.ports.client, ops: $0.ports.ops) }
         let run = try await BadNetworkRun.start(nodes: nodes, users: 8, seed: seed, scheme: underTLS ? "https" : "http") {
             $0.trustedCertificatesPEM = certificate?.pem
+            $0.prefersURLSession = overURLSession
         }
         let report = try await run.run(for: .seconds(4))
         expectPromisesKept(report)
@@ -56,6 +59,27 @@ import Testing
             try await fixture.until("connection \(silent) is silent") { network.counts[.silent] == silent }
             if silent == 1 { _ = try await ann.getUserStatus(["bob"]) }
         }
+        try await ann.login()
+        #expect(try await ann.setSelfStatus("here").customStatus == "here")
+        await ann.close()
+        try await network.close()
+        try await fixture.stop()
+    }
+
+    /// Over HTTP/1.1 a connection is used again after an answer. When that is half-open, nothing comes back.
+    @Test("URLSession does not use a half-open connection again", .timeLimit(.minutes(1))) func halfOpenURLSession() async throws {
+        let fixture = try await Fixture.start()
+        let network = try await FaultyNetwork(to: fixture.nodes[0].ports.client) { number in
+            number < 1 ? ConnectionFate(end: .silent(after: .seconds(1))) : ConnectionFate()
+        }
+        let ann = try await fixture.client("ann") {
+            $0.addresses = ["http://127.0.0.1:\(network.port)"]
+            $0.prefersURLSession = true
+            ($0.callTimeout, $0.connectTimeout) = (.milliseconds(500), .milliseconds(500))
+        }
+        _ = try await ann.getUserStatus(["bob"])
+        try await fixture.until("the connection is silent") { network.counts[.silent] == 1 }
+        _ = try await ann.getUserStatus(["bob"])
         try await ann.login()
         #expect(try await ann.setSelfStatus("here").customStatus == "here")
         await ann.close()

@@ -7,10 +7,11 @@ import Testing
 
 /// Against real nodes, in this process.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct NodeTests {
-    @Test("A change of a followed user reaches sequence, listener and view") func changes() async throws {
+    @Test("A change of a followed user reaches sequence, listener and view", arguments: [false, true])
+    func changes(overURLSession: Bool) async throws {
         let fixture = try await Fixture.start(nodes: 3)
-        let ann = try await fixture.client("ann", nodes: [0])
-        let bob = try await fixture.client("bob", nodes: [2])
+        let ann = try await fixture.client("ann", nodes: [0]) { $0.prefersURLSession = overURLSession }
+        let bob = try await fixture.client("bob", nodes: [2]) { $0.prefersURLSession = overURLSession }
         let changes = ann.onUserStatusChanged
         let listener = RecordingListener()
         ann.addListener(listener)
@@ -190,6 +191,28 @@ import Testing
         try await ann.logout()
         #expect(await changes.first { $0.statusType == .unlogined }?.userID == "ann")
         await bob.close()
+        try await fixture.stop()
+    }
+
+    @Test("A dropped session leaves the user OFFLINE, and the next login tells everything again", arguments: [false, true])
+    func disconnect(overURLSession: Bool) async throws {
+        let fixture = try await Fixture.start(nodes: 3) { $0.core.offlineGrace = .zero }
+        let ann = try await fixture.client("ann", nodes: [0]) { $0.prefersURLSession = overURLSession }
+        let bob = try await fixture.client("bob", nodes: [2]) { $0.prefersURLSession = overURLSession }
+        let (toldToAnn, toldToBob) = (ann.onUserStatusChanged, bob.onUserStatusChanged)
+        try await ann.login()
+        try await ann.subscribeUserStatus(["bob"])
+        try await bob.login()
+        try await bob.subscribeUserStatus(["ann"])
+        #expect(await toldToBob.first { $0.userID == "ann" }?.statusType == .online)
+        await ann.disconnect()
+        #expect(await ann.connectionState == .disconnected)
+        #expect(await toldToBob.first { $0.userID == "ann" }?.statusType == .offline)
+        let unseen = try await bob.setSelfStatus("unseen")
+        try await ann.login()
+        #expect(await toldToAnn.first { $0.customStatus == "unseen" } == unseen)
+        #expect(await toldToBob.first { $0.userID == "ann" }?.statusType == .online)
+        for client in [ann, bob] { await client.close() }
         try await fixture.stop()
     }
 }

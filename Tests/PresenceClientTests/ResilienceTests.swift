@@ -132,7 +132,8 @@ import Testing
     }
 
     /// With `offlineGrace` zero a gap of any length would be seen.
-    @Test("A client leaves a draining node without a gap", arguments: [false, true]) func drain(underTLS: Bool) async throws {
+    @Test("A client leaves a draining node without a gap", arguments: [(false, false), (true, false), (false, true)])
+    func drain(underTLS: Bool, overURLSession: Bool) async throws {
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
@@ -149,7 +150,10 @@ import Testing
         try await watcher.subscribeUserStatus(users)
         var clients: [PresenceClient] = []
         for user in users {
-            let client = try await fixture.client(user, nodes: [1, 2, 0], under: certificate) { $0.random = Least() }
+            let client = try await fixture.client(user, nodes: [1, 2, 0], under: certificate) {
+                $0.random = Least()
+                $0.prefersURLSession = overURLSession
+            }
             #expect(try await client.login().node == "n1")
             try await client.subscribeUserStatus(users)
             clients.append(client)

@@ -37,8 +37,10 @@ import Testing
 
     static let pages: [Page] = {
         var paths = ["README.md", "Benchmarks/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "Tests/README.md"]
-        for file in FileManager.default.enumerator(atPath: TidyTests.root.appending(path: "Sources").path)?.allObjects as? [String] ?? []
-        where file.hasSuffix(".md") { paths.append("Sources/\(file)") }
+        for folder in ["Sources", "Clients/swift"] {
+            for file in FileManager.default.enumerator(atPath: TidyTests.root.appending(path: folder).path)?.allObjects as? [String] ?? []
+            where file.hasSuffix(".md") { paths.append("\(folder)/\(file)") }
+        }
         return paths.sorted().compactMap { path in
             (try? String(contentsOf: TidyTests.root.appending(path: path), encoding: .utf8)).map { Page(path: path, text: $0) }
         }
@@ -80,7 +82,7 @@ import Testing
     /// Files that a page names and that are not there: paths from the top of the repository, and names of Swift files.
     static func missingFiles(_ page: Page) -> [String] {
         let manager = FileManager.default
-        let paths = page.text.matches(of: /`((?:Tests|Sources|Benchmarks|deploy)\/[\w.\/+-]+)/).map { String($0.1) }
+        let paths = page.text.matches(of: /`((?:Tests|Sources|Clients|Benchmarks|deploy)\/[\w.\/+-]+)/).map { String($0.1) }
         let names = page.text.matches(of: /`([\w+]+\.swift)`/).map { String($0.1) }
         return paths.filter { !manager.fileExists(atPath: TidyTests.root.appending(path: $0).path) }
             + names.filter { name in !TidyTests.sources.contains { $0.path.hasSuffix("/\(name)") } }

@@ -33,7 +33,7 @@ import Testing
     /// The types of all targets, by target and name.
     static func shapes(of sources: [TidyTests.Source]) -> [String: Shape] {
         var shapes: [String: Shape] = [:]
-        for source in sources where source.path.hasPrefix("Sources") {
+        for source in sources where source.isProduct {
             measure(source) { type, change in change(&shapes["\(source.target).\(type)", default: Shape()]) }
         }
         return shapes
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test("No two source files have one name") func fileNames() {
-        let names = TidyTests.sources.filter { $0.path.hasPrefix("Sources") }.map { $0.path.split(separator: "/").last ?? "" }
+        let names = TidyTests.sources.filter(\.isProduct).map { $0.path.split(separator: "/").last ?? "" }
         let doubled = Dictionary(grouping: names, by: \.self).filter { $0.value.count > 1 }
         #expect(doubled.map(\.key).sorted() == [])
     }

@@ -9,12 +9,21 @@ import Testing
         let path: String
         let text: String
         var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
-        var target: String { String(path.split(separator: "/")[1]) }
+        /// The folder below `Sources` or `Tests`.
+        var target: String {
+            let folders = path.split(separator: "/")
+            return String(folders[folders.firstIndex { $0 == "Sources" || $0 == "Tests" }.map { $0 + 1 } ?? 0])
+        }
+        /// Whether it is part of the product: of the node, or of the SDK.
+        var isProduct: Bool { path.hasPrefix("Sources/") || path.hasPrefix(TidyTests.sdk + "/") }
     }
+
+    /// The sources of the SDK, a package of its own.
+    static let sdk = "Clients/swift/Sources"
 
     static let sources: [Source] = {
         var found: [Source] = []
-        for folder in ["Sources", "Tests"] {
+        for folder in ["Sources", sdk, "Tests"] {
             let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
             while let file = files?.nextObject() as? String {
                 guard file.hasSuffix(".swift"),
@@ -32,14 +41,13 @@ import Testing
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
         "HTTP2": ["CNGHTTP2", "CZlib", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "Synchronization", "Glibc", "Darwin"],
         "FriendImport": ["PresenceWire", "AsyncHTTPClient", "NIOCore", "NIOSSL", "Foundation"],
-        "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
-        "TencentStatus": ["PresenceClient", "Synchronization"], "TencentFriendship": ["PresenceClient", "Synchronization"],
-        "RongCloudStatus": ["PresenceClient", "Synchronization"],
-        "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
+        "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "FoundationEssentials", "FoundationNetworking", "Foundation"],
+        "TencentStatus": ["PresenceClient"], "TencentFriendship": ["PresenceClient"], "RongCloudStatus": ["PresenceClient"],
+        "CommsEaseStatus": ["PresenceClient"], "ZIMStatus": ["PresenceClient"],
     ]
 
     static func imports(_ source: Source) -> [String] {
-        guard source.path.hasPrefix("Sources"), let allowed = allowedImports[source.target] else { return [] }
+        guard source.isProduct, let allowed = allowedImports[source.target] else { return [] }
         return source.lines.compactMap { line in
             guard let name = line.trimmingCharacters(in: .whitespaces).split(separator: " ").dropFirst().first, line.contains("import "),
                 line.trimmingCharacters(in: .whitespaces).hasPrefix("import ")
@@ -55,7 +63,7 @@ import Testing
     ]
 
     static func impurities(_ source: Source) -> [String] {
-        guard source.path.hasPrefix("Sources"), pure.contains(source.target) else { return [] }
+        guard source.isProduct, pure.contains(source.target) else { return [] }
         return source.lines.enumerated().flatMap { number, line -> [String] in
             let code = line.components(separatedBy: "//")[0]
             var found = impure.filter { code.contains($0) }
@@ -84,14 +92,14 @@ import Testing
         guard !source.path.hasSuffix("TidyTests.swift") else { return [] }
         var banned = ["fatalError()", "TO" + "DO", "FIX" + "ME", "class Manager", "class Helper", "struct Util", "try!"]
         if source.path.hasPrefix("Tests") { banned = ["Task.sleep", "Task.yield", "Thread.sleep", "usleep("] }
-        if source.path.hasPrefix("Sources"), source.target != "rollcall", source.target != "cluster-simulation" { banned += [" print("] }
+        if source.isProduct, source.target != "rollcall", source.target != "cluster-simulation" { banned += [" print("] }
         return source.lines.enumerated().flatMap { number, line in
             banned.filter { line.contains($0) }.map { "\(source.path):\(number + 1): \($0)" }
         }
     }
 
     static func undocumented(_ source: Source) -> [String] {
-        guard source.path.hasPrefix("Sources"), allowedImports[source.target] != nil else { return [] }
+        guard source.isProduct, allowedImports[source.target] != nil else { return [] }
         return source.lines.enumerated().compactMap { number, line in
             let code = line.trimmingCharacters(in: .whitespaces)
             guard
@@ -116,7 +124,7 @@ import Testing
 
     @Test("The top level has only the agreed files") func topLevel() throws {
         let agreed: Set = [
-            "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "CHANGELOG.md",
+            "Package.swift", "Sources", "Clients", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "CHANGELOG.md",
             "CONTRIBUTING.md", "SECURITY.md", "Makefile", "LICENSE", "rollcall-data", "Package.resolved",
         ]
         let found = try FileManager.default.contentsOfDirectory(atPath: Self.root.path).filter {
