@@ -7,7 +7,8 @@ import Testing
     private final class Connection {}
 
     private let start = NIODeadline.now()
-    private let (one, other) = (Connection(), Connection())
+    private let one = Connection()
+    private let other = Connection()
 
     @Test("Requests go on until they have used a millisecond without a break, and then wait")
     func share() {

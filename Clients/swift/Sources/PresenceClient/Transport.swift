@@ -44,9 +44,10 @@ struct TransportResponse: Sendable {
     var body: TransportBody
 
     init<Pieces: AsyncSequence & Sendable>(
-        status: Int, retryAfter: Int? = nil, isMultiplexed: Bool, pool: (any Transport.Pool)? = nil, body: Pieces
+        status: Int, retryAfter: Int? = nil, requestID: String? = nil, isMultiplexed: Bool, pool: (any Transport.Pool)? = nil, body: Pieces
     ) where Pieces.Element == [UInt8] {
-        (self.status, self.retryAfter, self.isMultiplexed, self.pool) = (status, retryAfter, isMultiplexed, pool)
+        (self.status, self.retryAfter, self.requestID) = (status, retryAfter, requestID)
+        (self.isMultiplexed, self.pool) = (isMultiplexed, pool)
         self.body = TransportBody(body)
     }
 }
