@@ -80,11 +80,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         allow: StaticString? = nil
     ) {
         calls.outcomes.count(problem, of: operation)
-        connection.respond(
-            to: stream,
-            HTTPResponse(
-                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
-                allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 
     // MARK: Calls

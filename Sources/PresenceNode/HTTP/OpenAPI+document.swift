@@ -31,7 +31,7 @@ extension OpenAPI {
     static let buffer = {
         var json = JSONWriter(reserving: 32 << 10)
         json.value(document)
-        return ByteBuffer(bytes: json.bytes)
+        return ByteBuffer(lineOf: json.bytes)
     }()
 
     private static let info: JSONValue = [

@@ -137,7 +137,7 @@ final class AdminAPI {
             switch answer {
             case .success(let json):
                 api.count(route.name, code: 0)
-                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
+                connection.respond(to: stream, HTTPResponse(json: json))
             case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
             }
         }
@@ -229,11 +229,7 @@ final class AdminAPI {
         allow: StaticString? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
-        connection.respond(
-            to: stream,
-            HTTPResponse(
-                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
-                allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }
 
