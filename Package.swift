@@ -132,6 +132,7 @@ let node: [Target] = [
         dependencies: [
             "PresenceNode", "LoadSimulator", "FriendImport", "HTTP2", "PresenceWire",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            .product(name: "AsyncHTTPClient", package: "async-http-client"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ],

@@ -11,6 +11,8 @@ struct SimulationRecorder {
     private var answerLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var loginLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var addFriendLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    /// Pushes of the second in progress. Two digits are enough for a chart.
+    private var secondLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax, numberOfSignificantValueDigits: .two)
     /// Pushes of the present phase.
     private var phaseLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
     private var second = SimulationReport.Second(second: 0, changes: 0, pushes: 0, usersLive: 0)
@@ -58,6 +60,7 @@ struct SimulationRecorder {
     mutating func recordPush(seconds: Double) {
         Self.record(seconds, in: &pushLatency)
         Self.record(seconds, in: &phaseLatency)
+        Self.record(seconds, in: &secondLatency)
     }
 
     mutating func countAnswer(_ operation: String) { answered[operation, default: 0] += 1 }
@@ -89,6 +92,11 @@ struct SimulationRecorder {
     /// Adds the second in progress to the timeline, and begins the next one.
     mutating func endSecond(at now: Double, usersLive: Int) {
         second.usersLive = usersLive
+        if secondLatency.totalCount > 0 {
+            second.p50Milliseconds = Double(secondLatency.valueAtPercentile(50)) / 1_000
+            second.p99Milliseconds = Double(secondLatency.valueAtPercentile(99)) / 1_000
+            secondLatency.reset()
+        }
         report.timeline.append(second)
         second = SimulationReport.Second(second: Int(now), changes: 0, pushes: 0, usersLive: 0)
     }

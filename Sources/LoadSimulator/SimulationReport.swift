@@ -29,6 +29,9 @@ public struct SimulationReport: Codable, Sendable {
         public var changes: Int
         public var pushes: Int
         public var usersLive: Int
+        /// Percentiles of the pushes that were measured in this second, from the scheduled time of the change. Nil without such a push.
+        public var p50Milliseconds: Double?
+        public var p99Milliseconds: Double?
     }
 
     /// The comparison of the nodes' counters with the ledger.

@@ -130,9 +130,11 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private func publishProgress(_ now: Double) {
         let usersLive = schedule.phase == .login ? users.count { $0.isLive } : recorder.report.timeline.last?.usersLive ?? 0
         let percentiles = recorder.pushPercentiles
+        let lastSecond = recorder.report.timeline.last
         progress.withLockedValue { progress in
             progress.phase = "\(schedule.phase)"
             progress.seconds = now
+            progress.lastSecond = lastSecond
             progress.usersLive = usersLive
             progress.changes = recorder.report.changes
             progress.pushes = recorder.report.pushes

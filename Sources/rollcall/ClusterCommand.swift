@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
-import HTTP2
-import NIOPosix
+import LoadSimulator
 import PresenceNode
 import PresenceWire
 
@@ -13,42 +12,23 @@ struct ClusterCommand: AsyncParsableCommand {
         subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ForgetCommand.self, ExplainCommand.self])
 }
 
-/// The options with which the commands of operators reach a node's ops port and log in.
-struct OpsOptions: ParsableArguments {
-    @Option(help: "URL of a node's ops port.") var ops = "http://127.0.0.1:7602"
-    @Option(help: "Token with role admin (default: one signed with the development key).") var token: String?
-
-    /// Carries out an operator's operation and returns its answer.
-    func call(_ operation: String, _ body: [UInt8] = Array("{}".utf8)) async throws -> JSONValue {
-        guard let url = URL(string: ops), let host = url.host, url.scheme == "http" else {
-            throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT")
-        }
-        var bearer = token
-        if bearer == nil { bearer = try await TokenMint().token(user: "operator", isAdmin: true) }
-        let response: HTTPExchange.Response
-        do {
-            response = try await HTTPExchange.send(
-                .post, host: host, port: url.port ?? 7602, path: "/admin/v1/\(operation)",
-                headers: [("authorization", "Bearer \(bearer ?? "")")], body: String(decoding: body, as: UTF8.self),
-                on: MultiThreadedEventLoopGroup.singleton.next())
-        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
-        guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
-            throw CommandFailure(description: response.text, code: 1)
-        }
-        return answer
-    }
-}
-
 /// `rollcall cluster members`: prints the nodes and their states.
 struct MembersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "members", abstract: "List the members of the cluster as one node sees them: name, state, address.")
+        commandName: "members", abstract: "List the members of the cluster as one node sees them: name, state, address and start.")
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
-        for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
-            Terminal.row(["node", "state", "address"].map { member[$0]?.text ?? "?" })
+        let answer = try await ops.call("clusterStatus")
+        if ops.json { return ops.print(answer) }
+        let rows = answer.value["members"]?.elements.map { member in
+            var started = "?"
+            if case .integer(let milliseconds)? = member["startedAt"] {
+                started = Date(timeIntervalSince1970: Double(milliseconds) / 1_000).formatted(.iso8601)
+            }
+            return ["node", "state", "address"].map { member[$0]?.text ?? "?" } + [started]
         }
+        for line in TerminalText.table([["NODE", "STATE", "ADDRESS", "STARTED"]] + (rows ?? [])) { Terminal.line(line) }
     }
 }
 
@@ -59,11 +39,14 @@ struct RingCommand: AsyncParsableCommand {
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
-        for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
+        let answer = try await ops.call("clusterStatus")
+        if ops.json { return ops.print(answer) }
+        var rows = [["NODE", "WEIGHT", "SLOTS", "SHARE"]]
+        for member in answer.value["members"]?.elements ?? [] {
             guard case .integer(let slots)? = member["slotsOwned"], case .integer(let weight)? = member["weight"] else { continue }
-            let share = String(format: "%.2f %%", Double(slots) / 655.36)
-            Terminal.row([member["node"]?.text ?? "?", "weight \(weight)", "\(slots) slots", share])
+            rows.append([member["node"]?.text ?? "?", "\(weight)", "\(slots)", String(format: "%.2f %%", Double(slots) / 655.36)])
         }
+        for line in TerminalText.table(rows, numbers: [1, 2, 3]) { Terminal.line(line) }
     }
 }
 
@@ -75,10 +58,11 @@ struct DrainCommand: AsyncParsableCommand {
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
-        guard case .bool(true)? = try await ops.call("drain")["isDraining"] else {
+        let answer = try await ops.call("drain")
+        guard case .bool(true)? = answer.value["isDraining"] else {
             throw CommandFailure(description: "the node is not draining: no other node is alive that could take over its slots", code: 1)
         }
-        Terminal.line("draining")
+        if ops.json { ops.print(answer) } else { Terminal.line("draining") }
     }
 }
 
@@ -94,8 +78,8 @@ struct ForgetCommand: AsyncParsableCommand {
     func run() async throws {
         var body = JSONWriter()
         body.object { $0.member("node", node) }
-        _ = try await ops.call("forget", body.bytes)
-        Terminal.line("forgotten")
+        let answer = try await ops.call("forget", body.bytes)
+        if ops.json { ops.print(answer) } else { Terminal.line("forgotten") }
     }
 }
 
@@ -113,7 +97,9 @@ struct ExplainCommand: AsyncParsableCommand {
             json.member("viewer", viewer)
             json.member("target", target)
         }
-        let said = try await ops.call("explain", body.bytes)
+        let answer = try await ops.call("explain", body.bytes)
+        if ops.json { return ops.print(answer) }
+        let said = answer.value
         let owner = said["ownerOfTarget"]
         let status = owner?["userStatus"]
         Terminal.row([

@@ -3,6 +3,7 @@ import Foundation
 import LoadSimulator
 import Logging
 import PresenceNode
+import PresenceWire
 import UnixSignals
 
 /// `rollcall demo`: three nodes on loopback, a simulated population, and a live view.
@@ -34,10 +35,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// Runs and shows the load, until its end or a signal.
     private func run(_ nodes: [RollcallNode], until signals: UnixSignalsSequence) async throws -> SimulationReport {
-        for node in nodes { describe(node) }
         // For a person at this terminal: it is signed with the public development key, and ends after a day.
         let token = try await TokenMint().token(user: "operator", isAdmin: true)
-        Terminal.offer("console http://127.0.0.1:\(nodes[0].ports.ops)/console\ntoken   \(token)\n\n")
+        let header = nodes.map(description).joined() + "console http://127.0.0.1:\(nodes[0].ports.ops)/console\ntoken   \(token)\n\n"
         let simulation = try await simulate(nodes)
         let watcher = Task {
             for await _ in signals {
@@ -45,10 +45,18 @@ struct DemoCommand: AsyncParsableCommand {
                 break
             }
         }
-        let painter = Task { await paint(simulation, nodes: nodes) }
-        let report = try await simulation.run()
+        let cast = try await DemoCast(ports: nodes.map(\.ports.client))
+        let play = Task { await cast.play() }
+        let painter = Task { await paint(simulation, cast, nodes: nodes, header: header) }
+        defer {
+            play.cancel()
+            watcher.cancel()
+        }
+        let outcome: Result<SimulationReport, any Error>
+        do { outcome = .success(try await simulation.run()) } catch { outcome = .failure(error) }
         painter.cancel()
-        watcher.cancel()
+        await painter.value
+        let report = try outcome.get()
         Terminal.offer("\n" + report.summary)
         return report
     }
@@ -61,15 +69,13 @@ struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    private func describe(_ node: RollcallNode) {
-        Terminal.offer(
-            "\(node.configuration.nodeID)  clients http://127.0.0.1:\(node.ports.client)  metrics http://127.0.0.1:\(node.ports.ops)/metrics\n"
-        )
+    private func description(_ node: RollcallNode) -> String {
+        "\(node.configuration.nodeID)  clients http://127.0.0.1:\(node.ports.client)  metrics http://127.0.0.1:\(node.ports.ops)/metrics\n"
     }
 
     private func simulate(_ nodes: [RollcallNode]) async throws -> Simulation {
-        var options = try options(targets: nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
-        options.opsTargets = nodes.map { .init(host: "127.0.0.1", port: $0.ports.ops) }
+        // The nodes count the calls of the cast and of guests as well, so that their counters are not compared with the ledger.
+        let options = try options(targets: nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
         let mint = try await TokenMint()
         return try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" }
     }
@@ -85,33 +91,52 @@ struct DemoCommand: AsyncParsableCommand {
         return options
     }
 
-    /// Shows a table that is drawn again at the same position on a terminal, or prints a line every two seconds elsewhere.
-    private func paint(_ simulation: Simulation, nodes: [RollcallNode]) async {
-        var last = (changes: 0, pushes: 0, seconds: 0.0)
-        var isFirst = true
+    /// Draws a frame each second on a terminal. Elsewhere it prints the news and a line of numbers every two seconds.
+    private func paint(_ simulation: Simulation, _ cast: DemoCast, nodes: [RollcallNode], header: String) async {
+        let isDrawn = Terminal.isDrawable
+        defer { if isDrawn { DemoScreen.restore() } }
+        var screen = DemoScreen(header: header)
+        var state = DemoView.State()
+        state.command = "\(CommandLine.arguments[0]) watch --user \(DemoCast.guest) ann --target http://127.0.0.1:\(nodes[0].ports.client)"
+        if !isDrawn { Terminal.offer(header + "try in another terminal: \(state.command)\n") }
+        var (last, newsCount, turns) = (SimulationProgress(), 0, 0)
         while true {
-            do { try await Task.sleep(for: .seconds(Terminal.isInteractive ? 1 : 2)) } catch { return }
-            let progress = simulation.progress
-            let elapsed = max(progress.seconds - last.seconds, 0.001)
-            let members = await members(nodes)
-            let text = [
-                "members               \(members)", "phase                 \(progress.phase)",
-                "users online          \(progress.usersLive)",
-                String(format: "changes per second    %.0f", Double(progress.changes - last.changes) / elapsed),
-                String(format: "pushes per second     %.0f", Double(progress.pushes - last.pushes) / elapsed),
-                String(format: "change to push        p50 %.2f ms   p99 %.2f ms", progress.p50Milliseconds, progress.p99Milliseconds),
-            ]
-            let isRead: Bool
-            if Terminal.isInteractive {
-                isRead = Terminal.offer((isFirst ? "\n" : "\u{1B}[\(text.count)A") + text.map { "\u{1B}[K\($0)\n" }.joined())
-            } else {
-                isRead = Terminal.offer(text.map { $0.replacing(/\s\s+/, with: " ") }.joined(separator: ", ") + "\n")
+            let isDue = turns % (isDrawn ? 4 : 8) == 0
+            if isDue || isDrawn && screen.isResized {
+                let heard = await cast.snapshot()
+                (state.people, state.news) = (heard.people, heard.news)
+                if isDue {
+                    state.members = await members(nodes)
+                    last = update(&state, simulation.progress, after: last)
+                }
+                var isRead = true
+                if isDrawn {
+                    isRead = screen.draw(state)
+                } else {
+                    let new = heard.news.suffix(heard.newsCount - newsCount).map { PrintableText.escaped($0) + "\n" }.joined()
+                    newsCount = heard.newsCount
+                    isRead = Terminal.offer(new + DemoView.line(state) + "\n")
+                }
+                // The nodes stop in order, and remove their folder.
+                if !isRead { simulation.stop() }
             }
-            // The nodes stop in order, and remove their folder.
-            if !isRead { simulation.stop() }
-            isFirst = false
-            last = (progress.changes, progress.pushes, progress.seconds)
+            turns += 1
+            do { try await Task.sleep(for: .milliseconds(250)) } catch { return }
         }
+    }
+
+    /// Takes the numbers of the time since the last update.
+    private func update(_ state: inout DemoView.State, _ progress: SimulationProgress, after last: SimulationProgress) -> SimulationProgress
+    {
+        let elapsed = max(progress.seconds - last.seconds, 0.001)
+        state.phase = progress.phase
+        state.usersOnline = progress.usersLive
+        state.samples.append(
+            DemoView.Sample(
+                changes: Double(progress.changes - last.changes) / elapsed, pushes: Double(progress.pushes - last.pushes) / elapsed,
+                p50Milliseconds: progress.lastSecond?.p50Milliseconds, p99Milliseconds: progress.lastSecond?.p99Milliseconds))
+        if state.samples.count > 200 { state.samples.removeFirst() }
+        return progress
     }
 
     private func members(_ nodes: [RollcallNode]) async -> String {

@@ -52,9 +52,13 @@ struct SimulateCommand: AsyncParsableCommand {
         options.settle = settle
         if let json { try NamedFile.open(json, "--json") }
         if let html { try NamedFile.open(html, "--html") }
+        let startedAt = Date()
         let report = try await Self.run(options, secretFile: secretFile)
         if let json { try NamedFile.write(report.json(), to: json, "--json") }
-        if let html { try NamedFile.write(Data(report.html.utf8), to: html, "--html") }
+        if let html {
+            let setup = SimulationSetup(options, release: Release.version, startedAt: startedAt)
+            try NamedFile.write(Data(report.html(setup).utf8), to: html, "--html")
+        }
         Terminal.write("\r")
         Terminal.lines(report.summary)
         if !report.isVerified { throw ArgumentParser.ExitCode(1) }

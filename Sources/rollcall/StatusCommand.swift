@@ -28,7 +28,7 @@ struct StatusCommand: AsyncParsableCommand {
                 body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: MultiThreadedEventLoopGroup.singleton.next())
         } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
         guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
-            throw CommandFailure(description: response.text, code: 1)
+            throw CommandFailure(refused: response.text)
         }
         for status in answer["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
         let errors = answer["errorUserList"]?.elements ?? []

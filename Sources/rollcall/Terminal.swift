@@ -44,6 +44,27 @@ enum Terminal {
 
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// Whether standard output is a terminal on which text can be drawn over other text.
+    static var isDrawable: Bool { isInteractive && ProcessInfo.processInfo.environment["TERM"] ?? "dumb" != "dumb" }
+
+    /// Whether text may have colors: not if NO_COLOR is set (https://no-color.org).
+    static var isColored: Bool { isDrawable && ProcessInfo.processInfo.environment["NO_COLOR"] ?? "" == "" }
+
+    /// The size of a terminal.
+    struct Size: Equatable {
+        var columns: Int
+        var rows: Int
+    }
+
+    /// The size of the terminal at standard output. A terminal that does not know its size counts as 80 by 24.
+    static var size: Size {
+        var found = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &found) == 0, found.ws_col > 0, found.ws_row > 0 else {
+            return Size(columns: 80, rows: 24)
+        }
+        return Size(columns: Int(found.ws_col), rows: Int(found.ws_row))
+    }
 }
 
 /// Writes a text to a descriptor. Returns the number of the error, or 0.
@@ -70,6 +91,11 @@ struct CommandFailure: Error, CustomStringConvertible {
     let code: Int32
     /// A second line, which says what to do.
     var advice: String?
+}
+
+extension CommandFailure {
+    /// A node's refusal, as its answer says it.
+    init(refused answer: String) { self.init(description: answer.trimmingCharacters(in: .newlines), code: 1) }
 }
 
 /// Ends the process with an exit code.

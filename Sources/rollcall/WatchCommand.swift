@@ -34,7 +34,7 @@ struct WatchCommand: AsyncParsableCommand {
                         .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
                 } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
             } while try await Self.waited(asRequestedBy: response)
-            guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
+            guard response.status == 200 else { throw CommandFailure(refused: response.text) }
         }
         while true {
             do {
@@ -51,13 +51,9 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     private func listen(to pieces: AsyncThrowingStream<[UInt8], any Error>) async throws {
-        var rest: [UInt8] = []
+        var text = EventText()
         for try await piece in pieces {
-            rest += piece
-            while let end = rest.firstRange(of: Array("\n\n".utf8)) {
-                show(String(decoding: rest[..<end.lowerBound], as: UTF8.self))
-                rest.removeSubrange(..<end.upperBound)
-            }
+            for event in text.append(piece) { show(event.name, event.data) }
         }
     }
 
@@ -71,16 +67,12 @@ struct WatchCommand: AsyncParsableCommand {
         return true
     }
 
-    private func show(_ event: String) {
-        var name = ""
-        for line in event.split(separator: "\n") {
-            if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
-            guard line.hasPrefix("data: "), let value = try? JSONReader.read(Array(line.dropFirst(6).utf8)) else { continue }
-            if name == "onUserStatusChanged" {
-                for status in value["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
-            } else {
-                Terminal.line("\(PrintableText.escaped(name)) \(PrintableText.escapedJSON(Array(line.dropFirst(6).utf8)))")
-            }
+    private func show(_ name: String, _ data: [UInt8]) {
+        guard let value = try? JSONReader.read(data) else { return }
+        if name == "onUserStatusChanged" {
+            for status in value["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
+        } else {
+            Terminal.line("\(PrintableText.escaped(name)) \(PrintableText.escapedJSON(data))")
         }
     }
 }

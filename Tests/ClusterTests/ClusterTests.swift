@@ -54,7 +54,7 @@ enum ExitCode {
         let members = try JSON(try await call("clusterStatus", true).body)["members"]?.elements ?? []
         #expect(members.map { $0["state"]?.text } == ["alive", "alive"])
         #expect(members.compactMap { $0["slotsOwned"]?.number }.reduce(0, +) == 65_536)
-        #expect(try await call("drain", true).text == "{\"isDraining\":true}")
+        #expect(try await call("drain", true).text == "{\"isDraining\":true}\n")
         try await fixture.until("the other node owns every slot") {
             try await fixture.nodes[1].metricsText().contains("rollcall_slots_owned 65536\n")
         }

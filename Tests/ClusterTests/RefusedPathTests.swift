@@ -34,7 +34,10 @@ import Testing
     func head() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         let ports = fixture.nodes[0].ports
-        let paths = [(ports.ops, "/readyz"), (ports.ops, "/healthz"), (ports.ops, "/metrics"), (ports.client, "/openapi.json")]
+        let paths = [
+            (ports.ops, "/readyz"), (ports.ops, "/healthz"), (ports.ops, "/metrics"), (ports.client, "/openapi.json"),
+            (ports.ops, "/console"),
+        ]
         for (port, path) in paths {
             let url = "http://127.0.0.1:\(port)\(path)"
             for version in ["--http1.1", "--http2-prior-knowledge"] {
@@ -48,6 +51,33 @@ import Testing
         for (port, path) in [(ports.client, "/v1/events"), (ports.client, "/v1/getUserStatus"), (ports.ops, "/admin/v1/export")] {
             let refused = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(port)\(path)"])
             #expect(refused.output.hasPrefix("HTTP/1.1 405"), "\(refused.output)")
+        }
+        try await fixture.stop()
+    }
+
+    @Test("Each answer of the API ends with one line feed, which its length counts, over both versions of HTTP")
+    func lineFeed() async throws {
+        let fixture = try await ServedCluster.start()
+        let ports = fixture.nodes[0].ports
+        let (user, ops) = (try signedToken(user: "ann"), try fixture.nodes[0].token(user: "ops", isAdmin: true))
+        let calls: [(port: Int, path: String, token: String, body: String?, status: Int)] = [
+            (ports.client, "/v1/getUserStatus", user, #"{"userIDs":["ann"]}"#, 200), (ports.client, "/v1/getUserStatus", user, "{", 400),
+            (ports.client, "/v1/getUserStatus", "x", "{}", 401), (ports.client, "/openapi.json", user, nil, 200),
+            (ports.client, "/v1/nothing", user, "{}", 404), (ports.ops, "/admin/v1/clusterStatus", ops, "{}", 200),
+            (ports.ops, "/admin/v1/nothing", ops, "{}", 404), (ports.ops, "/openapi.json", user, nil, 200),
+        ]
+        for (port, path, token, body, status) in calls {
+            for version in ["--http1.1", "--http2-prior-knowledge"] {
+                let data = body.map { ["-d", $0] } ?? []
+                let arguments = [
+                    "-sS", "-H", "Authorization: Bearer \(token)", "-w", "%{http_code} %header{content-length} %{size_download}",
+                ]
+                let answer = try await run("curl", arguments + [version] + data + ["http://127.0.0.1:\(port)\(path)"])
+                let lines = answer.output.split(separator: "\n", omittingEmptySubsequences: false)
+                #expect(lines.count == 2 && lines[0].hasSuffix("}"), "\(version) \(path): \(answer.output)")
+                let bytesCount = lines[0].utf8.count + 1
+                #expect(lines.last ?? "" == "\(status) \(bytesCount) \(bytesCount)", "\(version) \(path): \(answer.output)")
+            }
         }
         try await fixture.stop()
     }

@@ -138,7 +138,7 @@ import Testing
         verification.differences = ["missing: ann"]
         recorder.finish(Ledger.Counts(), examples: [], relationships: verification)
         #expect(!recorder.report.isVerified && recorder.report.summary.contains("missing: ann"))
-        #expect(recorder.report.html.contains("missing: ann"))
+        #expect(recorder.report.html(SimulationSetup(settings: [], machine: [])).contains("missing: ann"))
         #expect(String(decoding: try recorder.report.json(), as: UTF8.self).contains("\"missing: ann\""))
     }
 }

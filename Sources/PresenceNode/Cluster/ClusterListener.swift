@@ -58,10 +58,7 @@ final class ClusterListener: HTTPServerDelegate {
         if let status = request.refusedStatus {
             if status == 413 { rejections[.tooLarge, default: 0] += 1 }
             let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
-            return connection.respond(
-                to: request.stream,
-                HTTPResponse(
-                    status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter))
+            return connection.respond(to: request.stream, HTTPResponse(problem))
         }
         let (bytes, target) = (UnsafeRawBufferPointer(request.body), request.target)
         let isBatch = target.starts(with: Self.batchPath)
@@ -203,8 +200,7 @@ final class ClusterListener: HTTPServerDelegate {
         _ rejection: Rejection, _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil
     ) {
         rejections[rejection, default: 0] += 1
-        let body = ByteBuffer(bytes: problem.json)
-        connection.respond(to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: body, allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
         endStranger(connection)
     }
 

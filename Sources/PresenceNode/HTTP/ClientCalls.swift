@@ -58,6 +58,7 @@ struct ClientCalls<Connection: AnyObject> {
             swap(&json, &writer)
             throw error
         }
+        json.endLine()
         return json
     }
 

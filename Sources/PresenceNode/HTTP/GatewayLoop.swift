@@ -86,11 +86,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     ) {
         calls.outcomes.count(problem, of: operation)
         shell.logger.refused(problem, operation?.name, stream, on: connection)
-        connection.respond(
-            to: stream,
-            HTTPResponse(
-                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
-                allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 
     // MARK: Calls

@@ -40,8 +40,7 @@ final class LoginRates: Sendable {
             problem = Problem(
                 status: 429, code: 7008,
                 detail: "\(who) may log in \(loginsMax) times in \(window) s at a node; retry after \(seconds) s", retryAfter: seconds)
-            response = HTTPResponse(
-                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter)
+            response = HTTPResponse(problem)
         }
     }
 

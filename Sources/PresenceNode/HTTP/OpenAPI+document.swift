@@ -32,7 +32,7 @@ extension OpenAPI {
     static let text = {
         var json = JSONWriter(reserving: 32 << 10)
         json.value(document)
-        return RepeatedText(ByteBuffer(bytes: json.bytes), isLasting: true)
+        return RepeatedText(ByteBuffer(lineOf: json.bytes), isLasting: true)
     }()
 
     private static let info: JSONValue = [

@@ -25,7 +25,7 @@ struct RefusalBodies {
     /// 503 with code 50002.
     mutating func response(retryAfter: Int) -> HTTPResponse {
         while bodies.count <= retryAfter { bodies.append(nil) }
-        let body = bodies[retryAfter] ?? ByteBuffer(bytes: Self.problem(retryAfter: retryAfter).json)
+        let body = bodies[retryAfter] ?? ByteBuffer(lineOf: Self.problem(retryAfter: retryAfter).json)
         bodies[retryAfter] = body
         return HTTPResponse(status: 503, contentType: .problem, body: body, retryAfter: retryAfter)
     }

@@ -140,7 +140,7 @@ final class AdminAPI {
             switch answer {
             case .success(let json):
                 api.count(route.name, code: 0)
-                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
+                connection.respond(to: stream, HTTPResponse(json: json))
             case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
             }
         }
@@ -249,11 +249,7 @@ final class AdminAPI {
     ) {
         if let operation { count(operation, code: problem.code) }
         logger.refused(problem, operation, stream, on: connection)
-        connection.respond(
-            to: stream,
-            HTTPResponse(
-                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
-                allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }
 

@@ -107,11 +107,7 @@ final class OpsListener: HTTPServerDelegate {
 
     private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
         admin.logger.refused(problem, nil, stream, on: connection)
-        let body = ByteBuffer(bytes: problem.json)
-        connection.respond(
-            to: stream,
-            HTTPResponse(
-                status: problem.status, contentType: .problem, body: body, retryAfter: problem.retryAfter, allow: allow))
+        connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
