@@ -18,7 +18,7 @@ struct CheckTokenCommand: AsyncParsableCommand {
     @Argument(help: "The token, or \"-\".") var token: String
     @Option(help: "URL of a node's client port.") var target: String?
     @Option(help: "YAML file with settings of a node.") var config: String?
-    @Flag(help: "Accept any TLS certificate of the node.") var insecure = false
+    @OptionGroup var trust: TrustOptions
 
     func validate() throws {
         guard target == nil || config == nil else {
@@ -31,7 +31,7 @@ struct CheckTokenCommand: AsyncParsableCommand {
         if let target {
             let report = TokenReport.ofClaims(token)
             Self.show(report)
-            let problem = try await Self.problem(of: token, report, at: target, insecure: insecure)
+            let problem = try await Self.problem(of: token, report, at: target, trust)
             let verdict = problem.map { "invalid: \(target) refuses the token: \($0)" } ?? "valid: \(target) accepts the token"
             Terminal.line(PrintableText.escaped(verdict))
             if problem != nil { endProcess(1) }
@@ -66,9 +66,9 @@ struct CheckTokenCommand: AsyncParsableCommand {
     ///
     /// The node is asked for the status of the token's own user, which needs no right and counts towards no limit.
     private static func problem(
-        of token: String, _ report: TokenReport, at target: String, insecure: Bool
+        of token: String, _ report: TokenReport, at target: String, _ trust: TrustOptions
     ) async throws -> String? {
-        let (host, port, tls) = try ClientOptions.endpoint(of: target, insecure: insecure)
+        let (host, port, tls) = try ClientOptions.endpoint(of: target, trust)
         var json = JSONWriter()
         json.object { json in
             json.key("userIDs")

@@ -21,11 +21,11 @@ struct ClientOptions: ParsableArguments {
 
     /// The host, the port and the TLS settings of ``target``.
     func endpoint() throws -> (host: String, port: Int, tls: NIOSSLContext?) {
-        try Self.endpoint(of: target, insecure: insecure)
+        try Self.endpoint(of: target, trust)
     }
 
     /// The host, the port and the TLS settings of a URL.
-    static func endpoint(of target: String, insecure: Bool) throws -> (host: String, port: Int, tls: NIOSSLContext?) {
+    static func endpoint(of target: String, _ trust: TrustOptions) throws -> (host: String, port: Int, tls: NIOSSLContext?) {
         guard let url = URL(string: target), let host = url.host, ["http", "https"].contains(url.scheme) else {
             throw ValidationError("--target: \"\(target)\" is not an http:// or https:// URL")
         }
