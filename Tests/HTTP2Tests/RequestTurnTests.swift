@@ -11,33 +11,47 @@ import Testing
     @Test("A turn has time for one request at least, and for no further one after its end")
     func turnEnds() {
         var turn = RequestTurn()
+        func taken(_ count: Int, waitingBytes: Int) -> [Bool] { (0..<count).map { _ in turn.takeOne(waitingBytes: waitingBytes) } }
         turn.begin(at: .distantPast)
-        #expect(turn.takeOne(waitingBytes: 0))
         // The clock is looked at after eight requests, and after each one while large answers wait.
-        #expect((1..<8).allSatisfy { _ in turn.takeOne(waitingBytes: 0) } && !turn.takeOne(waitingBytes: 0))
+        #expect(taken(9, waitingBytes: 0) == Array(repeating: true, count: 8) + [false])
         turn.begin(at: .distantPast)
-        #expect(turn.takeOne(waitingBytes: 100_000) && !turn.takeOne(waitingBytes: 100_000))
+        #expect(taken(2, waitingBytes: 100_000) == [true, false])
         turn.begin(at: .now() + .hours(1))
-        #expect((0..<100).allSatisfy { _ in turn.takeOne(waitingBytes: 100_000) })
+        #expect(!taken(100, waitingBytes: 100_000).contains(false))
     }
 
     @Test("Requests that wait begin in order, some in each turn, and the connection is listed once")
     func heldRequestsBeginInOrder() {
         var turn = RequestTurn()
         for number in 1...20 as ClosedRange<UInt32> { turn.hold(Self.stream(number)) }
-        #expect(turn.list() && !turn.list() && !turn.isWaitingForBytes)
+        let listed = [turn.list(), turn.list()]
+        #expect(listed == [true, false] && !turn.isWaitingForBytes)
         var begun: [StreamID] = []
         for turnsCount in 1...3 {
             turn.beginListed(at: .distantPast)
             while let next = turn.next() { begun.append(next) }
             // The turn is over when it begins, and so it has time for one request.
-            #expect(begun.count == turnsCount && turn.endTurn())
-            #expect(turn.next() == nil)
+            let othersWait = turn.endTurn()
+            #expect(begun.count == turnsCount && othersWait)
         }
         turn.beginListed(at: .now() + .hours(1))
         while let next = turn.next() { begun.append(next) }
-        #expect(!turn.endTurn())
-        #expect(begun == (1...20).map(Self.stream) && turn.isEmpty)
+        let othersWait = turn.endTurn()
+        #expect(!othersWait && begun == (1...20).map(Self.stream) && turn.isEmpty)
+    }
+
+    @Test("After a large answer no request begins for as long as four megabytes a second allow")
+    func largeAnswerPauses() {
+        var turn = RequestTurn()
+        turn.begin(at: .now() + .hours(1))
+        turn.count(answerBytes: RequestTurn.pacedBytes - 1)
+        let small = turn.takeOne(waitingBytes: 0)
+        #expect(small && turn.pausedUntil == .distantPast)
+        let before = NIODeadline.now()
+        turn.count(answerBytes: 400 << 20)
+        let large = turn.takeOne(waitingBytes: 0)
+        #expect(!large && turn.pausedUntil >= before + .seconds(100))
     }
 
     @Test("A request is answered before the requests that another connection has sent before and that take longer than a turn")

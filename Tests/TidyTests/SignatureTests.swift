@@ -5,9 +5,9 @@ import Testing
     /// The types of the core with state of their own: the machines of a node, the parts of them that functions receive alone, and the
     /// places for outputs.
     static let machines: Set<String> = [
-        "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FanOut", "FollowedQuestions", "Gateway", "Handoff", "Link",
-        "Links", "LocalSessions", "Composition", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
-        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Turn", "UserStore",
+        "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FactSlot", "FanOut", "FollowedQuestions", "Gateway", "Handoff",
+        "Link", "Links", "LocalSessions", "Composition", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
+        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Terms", "Turn", "UserStore",
         "ViewComparison", "Webhooks",
     ]
     /// Most machines that a function may receive as `inout`.
