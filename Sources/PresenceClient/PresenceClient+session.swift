@@ -133,6 +133,7 @@ extension PresenceClient {
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
+        case .sessionsChanged(let sessions): broadcaster.send(.sessionsChanged(sessions))
         case .relationship(let news): friendship.receive(news)
         case .kickedOffline(let reason):
             // The answer to the own logout ends the session.

@@ -187,6 +187,16 @@ export interface SubscriptionChange {
   unsubscriptions: { userID: string, subscribeType: number, expiresAt?: number }[];
 }
 
+/** An open session of the own user, on this device or on another one. `node` and `isCurrent` are in the answer of `getSessions` alone. */
+export interface DeviceSession {
+  sessionID: string;
+  platform: string;
+  deviceID: string;
+  since: number;
+  node?: string;
+  isCurrent?: boolean;
+}
+
 /** The events of a client, and the detail of each. */
 export interface PresenceEvents {
   stateChanged: StateChange;
@@ -195,6 +205,7 @@ export interface PresenceEvents {
   subscriptionSyncCompleted: number;
   subscriptionChangedOnOtherDevices: SubscriptionChange;
   subscriptionExpired: string[];
+  sessionsChanged: DeviceSession[];
   relationshipChanged: RelationshipChange;
   eventRaised: RaisedEvent;
   kickedOffline: string;
@@ -326,6 +337,8 @@ export class PresenceClient extends EventTarget {
   setVisibility(change: { visibility?: "everyone" | "friends" | "list" | "nobody", userIDs?: string[], invisible?: boolean }, options?: CallOptions): Promise<Visibility>;
   /** Returns who may see the own status. */
   getVisibility(options?: CallOptions): Promise<Visibility>;
+  /** Returns the own user's open sessions on all devices, in the order of their logins. `logout` ends one of them. */
+  getSessions(options?: CallOptions): Promise<{ sessions: DeviceSession[] }>;
   /** Returns a ticket that opens one event stream without a header, for EventSource. */
   streamTicket(options?: CallOptions): Promise<{ ticket: string, expiresInSeconds: number }>;
   /** Moves the end of a session to that of the app's newest token. The client does so by itself for its own session. */

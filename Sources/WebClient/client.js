@@ -221,6 +221,17 @@
  */
 
 /**
+ * An open session of the own user, on this device or on another one. `node` and `isCurrent` are in the answer of `getSessions` alone.
+ * @typedef {Object} DeviceSession
+ * @property {string} sessionID
+ * @property {string} platform
+ * @property {string} deviceID
+ * @property {number} since
+ * @property {string} [node]
+ * @property {boolean} [isCurrent]
+ */
+
+/**
  * The events of a client, and the detail of each.
  * @typedef {Object} PresenceEvents
  * @property {StateChange} stateChanged
@@ -229,6 +240,7 @@
  * @property {number} subscriptionSyncCompleted
  * @property {SubscriptionChange} subscriptionChangedOnOtherDevices
  * @property {string[]} subscriptionExpired
+ * @property {DeviceSession[]} sessionsChanged
  * @property {RelationshipChange} relationshipChanged
  * @property {RaisedEvent} eventRaised
  * @property {string} kickedOffline
@@ -525,7 +537,7 @@ const EVENT_NAMES = [
   "onConnected", "onUserStatusChanged", "onSubscriptionSyncCompleted", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
   "onRelationshipState", "onFriendListAdded", "onFriendInfoChanged", "onFriendListDeleted", "onFriendApplicationListAdded",
   "onFriendApplicationListDeleted", "onFriendApplicationListRead", "onBlackListAdded", "onBlackListDeleted", "onFriendGroupsChanged",
-  "onUserProfileChanged", "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring",
+  "onUserProfileChanged", "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring", "onSessionsChanged",
 ];
 
 // MARK: The order of calls
@@ -1355,6 +1367,12 @@ class Engine {
     }
   }
 
+  /** The sessions of the own user, or of the one that a back end names. */
+  sessions(options = {}) {
+    const isOwn = !options.asUser || options.asUser === this.#options.asUser;
+    return this.call("getSessions", { sessionID: isOwn ? this.#lastSessionID ?? undefined : undefined, ...options });
+  }
+
   /** Drops the session without a logout, and tells nobody. The engine cannot be used again. */
   abandon() {
     this.#isClosed = true;
@@ -2146,6 +2164,7 @@ const OPERATIONS = {
   setVisibility: (engine, change, options) => engine.set("setVisibility", Object.keys(change).map((field) => `visible:${field}`), options,
     { ...options, ...change }),
   getVisibility: (engine, options) => engine.call("getVisibility", options),
+  getSessions: (engine, options) => engine.sessions(options),
   streamTicket: (engine, options) => engine.call("streamTicket", options),
   renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
   alive: (engine, sessionID, options) => engine.call("alive", { ...options, sessionID }),
@@ -2856,6 +2875,9 @@ export class PresenceClient extends EventTarget {
       case "onSubscriptionExpired":
         this.#emit("subscriptionExpired", data.userIDs);
         return [];
+      case "onSessionsChanged":
+        this.#emit("sessionsChanged", data.sessions);
+        return [];
       default: {
         if (!EVENT_NAMES.includes(name)) return [];
         if (name === "onUserProfileChanged") this.#profiles.remove(data.userID);
@@ -3067,6 +3089,15 @@ export class PresenceClient extends EventTarget {
    */
   getVisibility(options = {}) {
     return this.#run("getVisibility", options);
+  }
+
+  /**
+   * Returns the own user's open sessions on all devices, in the order of their logins. `logout` ends one of them.
+   * @param {CallOptions} [options]
+   * @returns {Promise<{ sessions: DeviceSession[] }>}
+   */
+  getSessions(options = {}) {
+    return this.#run("getSessions", options);
   }
 
   /**

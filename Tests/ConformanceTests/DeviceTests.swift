@@ -81,5 +81,49 @@ extension ConformanceTests {
             #expect(bob.statuses(of: "ann").compactMap(\.general) == ["UNLOGINED", "ONLINE", "UNLOGINED"])
             old.close()
         }
+
+        private func id(of session: Session) -> String {
+            session.events.first { $0.name == "onConnected" }?.json["sessionID"]?.text ?? ""
+        }
+
+        private func untilTold(_ session: Session, _ ids: [String]) async throws {
+            try await session.until("the sessions are \(ids)") { events in
+                let told = events.last { $0.name == "onSessionsChanged" }?.json["sessions"]?.elements
+                return told?.compactMap { $0["sessionID"]?.text }.sorted() == ids.sorted()
+            }
+        }
+
+        @Test("A user's own sessions are told to each of them, getSessions lists them at any node, and logout ends one")
+        func ownSessions() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone")
+            let desk = try await app.login("ann", node: 1, query: "platform=web")
+            let pad = try await app.login("ann", node: 2, query: "platform=ipad&deviceID=pad")
+            let ids = [phone, desk, pad].map(id)
+            for session in [phone, desk, pad] { try await untilTold(session, ids) }
+            let told = try #require(phone.events.last { $0.name == "onSessionsChanged" }?.json["sessions"]?.elements)
+            #expect(told.map { $0["deviceID"]?.text } == ["phone", "", "pad"])
+            #expect(told.map { $0["platform"]?.text } == ["ios", "web", "ipad"])
+            #expect(told.allSatisfy { $0["since"]?.number ?? 0 > 0 && $0["node"] == nil })
+            for node in 0..<3 {
+                let answer = try await app.call("getSessions", "{\"sessionID\":\"\(ids[1])\"}", node: node)
+                let sessions = answer.json["sessions"]?.elements ?? []
+                #expect(sessions.compactMap { $0["sessionID"]?.text } == ids, "\(answer.json)")
+                #expect(sessions.map { $0["isCurrent"] } == [.bool(false), .bool(true), .bool(false)])
+                #expect(Set(sessions.compactMap { $0["node"]?.text }).count == 3)
+            }
+            #expect(try await app.call("logout", "{\"sessionID\":\"\(ids[1])\"}", node: 2).code == 0)
+            try await desk.until("the desk is logged out") { $0.contains { $0.name == "onLogout" } }
+            for session in [phone, pad] { try await untilTold(session, [ids[0], ids[2]]) }
+            pad.close()
+            try await untilTold(phone, [ids[0]])
+            // The only session of the user on the node is the calling one.
+            let alone = try await app.call("getSessions", "{}")
+            #expect(alone.json["sessions"]?.elements.map { $0["isCurrent"] } == [.bool(true)], "\(alone.json)")
+            let back = try await app.call("getSessions", #"{"asUser":"bob"}"#, as: "backend", isAdmin: true, node: 2)
+            #expect(back.json["sessions"]?.elements.map { $0["isCurrent"] } == [.bool(false)], "\(back.json)")
+            #expect(!bob.events.contains { $0.name == "onSessionsChanged" })
+        }
     }
 }

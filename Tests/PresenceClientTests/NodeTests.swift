@@ -61,6 +61,26 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A client is told the own sessions on all devices, lists them, and ends another one") func ownSessions() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let (phone, desk) = (try await fixture.client("ann", nodes: [0]), try await fixture.client("ann", nodes: [1]))
+        let events = phone.events
+        let first = try await phone.login()
+        let second = try await desk.login()
+        let told = await events.first { if case .sessionsChanged(let sessions) = $0 { sessions.count == 2 } else { false } }
+        guard case .sessionsChanged(let sessions)? = told else { return _ = Issue.record("\(String(describing: told))") }
+        #expect(sessions.map(\.sessionID) == [first.sessionID, second.sessionID] && sessions.allSatisfy { $0.isCurrent == nil })
+        let listed = try await desk.getSessions()
+        #expect(listed.map(\.sessionID) == [first.sessionID, second.sessionID] && listed.map(\.isCurrent) == [false, true])
+        #expect(listed.map(\.node) == ["n0", "n1"])
+        try await phone.logout(sessionID: second.sessionID)
+        try await fixture.until("the other device is logged out") { await desk.connectionState == .disconnected }
+        #expect(try await phone.getSessions().map(\.sessionID) == [first.sessionID])
+        try await phone.logout(sessionID: first.sessionID)
+        #expect(await phone.connectionState == .disconnected)
+        try await fixture.stop()
+    }
+
     @Test("Every operation answers for each user") func operations() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann")

@@ -54,6 +54,10 @@ import Testing
         )
         (listUpdate.profiles, listUpdate.removedProfiles) = ([UserID(app: "default", id: "bob")], [ann])
         listUpdate.formerFriends = [ListUpdate.Followed(friend: UserID(app: "default", id: "bob"), since: 7)]
+        listUpdate.sessions = [
+            UserSession(id: session, platform: "ios", deviceID: "d", node: "", since: 8),
+            UserSession(id: session, platform: "web", deviceID: "", node: "a", since: 9),
+        ]
         return listUpdate
     }
 

@@ -270,6 +270,25 @@ test("A kick ends the session, and the client does not reconnect", async () => {
   assert.equal(ann.state, "kicked");
 });
 
+test("A client is told its user's sessions on all devices, lists them, and ends another one", async () => {
+  const annID = newUser("ann");
+  const phone = client(annID, { platform: "ios", deviceID: "phone" });
+  const told = [];
+  phone.on("sessionsChanged", (sessions) => told.push(sessions));
+  const first = await phone.connect();
+  const desk = client(annID, { platform: "web", shareTabs: false });
+  const second = await desk.connect();
+  const ids = [first.sessionID, second.sessionID];
+  await until("the phone is told both", () => told.at(-1)?.length === 2);
+  assert.deepEqual(told.at(-1).map(({ sessionID, platform, deviceID }) => [sessionID, platform, deviceID]),
+    [[ids[0], "ios", "phone"], [ids[1], "web", ""]]);
+  const { sessions } = await desk.getSessions();
+  assert.deepEqual(sessions.map(({ sessionID, isCurrent }) => [sessionID, isCurrent]), [[ids[0], false], [ids[1], true]]);
+  await phone.logout({ sessionID: ids[1] });
+  await until("the desk is logged out", () => desk.state === "loggedOut");
+  await until("the phone is told that it is alone", () => told.at(-1).length === 1);
+});
+
 test("A logout on another device ends the session here", async () => {
   const annID = newUser("ann");
   const [phone, laptop] = [client(annID), client(annID)];

@@ -16,6 +16,8 @@ struct LocalSessions {
         let deviceID: String
         /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/ListUpdate/listHash``).
         var listHash: UInt64?
+        /// The number of sessions of the user that the gateways were last sent (``PresenceWire/ListUpdate/sessions``).
+        var toldCount: UInt8 = 0
         /// Whether the owner has ended the session and its gateway has not yet.
         var isEnding = false
 
@@ -38,6 +40,7 @@ struct LocalSessions {
                 isLogin: login != nil,
                 isPushReachable: isPushReachable)
             attach.openedAt = openedAt
+            attach.isOneOfSeveral = toldCount > 1
             return attach
         }
     }
@@ -69,6 +72,7 @@ struct LocalSessions {
     mutating func note(_ listUpdate: ListUpdate) {
         guard let index = users.index(of: listUpdate.user) else { return }
         for position in users[index].indices {
+            if !listUpdate.sessions.isEmpty { users[index][position].toldCount = UInt8(clamping: listUpdate.sessions.count) }
             guard listUpdate.isWhole || users[index][position].listHash != nil else { continue }
             users[index][position].listHash = listUpdate.listHash(after: users[index][position].listHash ?? 0)
         }

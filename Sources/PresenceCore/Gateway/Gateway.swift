@@ -25,6 +25,7 @@ public struct Gateway: ~Copyable {
     var watches = WatchIndex()
     var sessions = SessionTable()
     var relationships = ToldRelationships()
+    var toldSessions = ToldSessions()
     var tokenEnds = TokenEnds()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?
@@ -108,7 +109,10 @@ public struct Gateway: ~Copyable {
         output.toNode.append(.close(Detach(session: id, user: watches.user(at: user), cause: cause, silence: silence)))
         let followed = unfollowAll(by: index)
         watches.removeSession(index, of: user)
-        if watches.sessions(of: user).isEmpty { relationships.remove(user) }
+        if watches.sessions(of: user).isEmpty {
+            relationships.remove(user)
+            toldSessions.remove(user)
+        }
         tokenEnds.close(index)
         sessions.close(index)
         // Another session may get the index before the output is taken.
@@ -126,6 +130,7 @@ public struct Gateway: ~Copyable {
             sessions[index].owesRelationship = false
             push(RelationshipNotice(.state, relationships.state(of: sessions[index].user)), to: index)
         }
+        if sessions[index].owesSessions { ToldSessions.push(to: index, in: &self) }
         pushPending(index)
         // The version of a profile whose user has no record here waits for the record.
         for user in sessions[index].backlog.profiles where watches.record(of: user) != nil { pushPostponedProfile(of: user, to: index) }
@@ -292,6 +297,7 @@ public struct Gateway: ~Copyable {
         watches.raiseListVersion(of: user, to: list.version)
         // No state goes back, so that of an outdated list is taken as well.
         let notices = relationships.take(list.notices, of: user)
+        let hasSessionNews = toldSessions.take(list.sessions, of: user)
         for session in openSessions(of: user) {
             let isLogin = list.isWhole && !sessions[session].hasList
             // A session without a list takes an older one: the owner that sent the newer change may have died with its list.
@@ -302,6 +308,7 @@ public struct Gateway: ~Copyable {
             } else if sessions[session].hasList {
                 for notice in notices { push(notice, to: session) }
             }
+            ToldSessions.tell(session, isLogin: isLogin, hasNews: hasSessionNews, in: &self)
             completeSync(session)
         }
     }

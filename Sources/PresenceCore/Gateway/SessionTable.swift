@@ -37,6 +37,8 @@ struct SessionTable: ~Copyable {
         private var typesMask: UInt8 = 0
         /// Whether events of the relationship chain were left out because the queue was full.
         var owesRelationship = false
+        /// Whether `onSessionsChanged` was left out because the queue was full.
+        var owesSessions = false
         var resume: ResumePosition
         var backlog = Backlog()
 

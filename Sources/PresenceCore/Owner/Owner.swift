@@ -33,6 +33,7 @@ package struct Owner: ~Copyable {
     package internal(set) var listsMayBeIncomplete = false
     var policies: Policies
     var webhookBacklog = WebhookBacklog()
+    var sessionNews = SessionNews()
     /// The number of members of the ring.
     var nodesCount = 1
     private var removal = UserRemoval()
@@ -112,12 +113,13 @@ package struct Owner: ~Copyable {
             version: change.visibility == nil ? next : users[user].record.versionOfVisibility(insteadOf: next),
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
         let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
-        let isWritten = users.modify(user) { user in
+        let (isWritten, hasSessionNews) = users.modify(user) { user in
             let decision = Presence.decide(user, change, circumstances)
             if !user.sessions.isEmpty { user.statusAfterLast = .offline }
             if decision.isWritten { user.record = decision.record }
-            return decision.isWritten
+            return (decision.isWritten, user.reviewSessionNews())
         }
+        if hasSessionNews { sessionNews.add(users.user(at: user)) }
         if isWritten { clock = advanced }
         if isWritten || change.isNews { publish(user, into: &turn.outbox) }
         if circumstances.policy.tellsWebhook(.stateChange) {
@@ -198,6 +200,7 @@ package struct Owner: ~Copyable {
     mutating func tick(in turn: inout Turn) {
         reviewCustomStatuses(at: turn.now)
         while let user = users.takeReview(at: turn.now.instant) { review(user, in: &turn) }
+        SessionNews.send(by: &self, into: &turn.outbox)
     }
 
     /// Most users with an expiry in one tick. After a long stop there may be very many.

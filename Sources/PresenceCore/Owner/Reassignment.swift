@@ -99,7 +99,7 @@ extension OwnedUser {
         if record.isForFriends { record.privacy = record.privacy?.withFriends(nil) }
         sessions = []
         watchers = []
-        (listHash, unpublishedCount) = (0, 0)
+        (listHash, toldSessions, unpublishedCount) = (0, 0, 0)
         (confirmationDeadline, repairDueAt) = (nil, nil)
     }
 }

@@ -169,6 +169,10 @@ extension OpenAPI {
                 summary: "The user logged this session out, from this or another session. The stream ends after this event.",
                 data: ["type": "object"]),
             StreamEvent(
+                name: "onSessionsChanged",
+                summary: "The user's open sessions have changed. A session is also sent it after its login, if the user has others.",
+                data: Schema.object([Schema.required("sessions", Schema.list(of: Schema.object(Schema.ownSession)))])),
+            StreamEvent(
                 name: "onTokenExpiring",
                 summary:
                     "The token of the session ends within 30 s. Call renew with a newer token: the session ends token.grace after the token.",

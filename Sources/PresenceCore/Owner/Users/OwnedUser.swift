@@ -20,6 +20,8 @@ struct OwnedUser {
     var subscriptions = Subscriptions()
     /// The hash of the list as it was sent to the nodes with sessions. It changes with each change that they receive.
     var listHash: UInt64 = 0
+    /// A hash of the open sessions that the nodes with sessions were last sent; 0 if they were sent none: see ``SessionNews``.
+    var toldSessions: UInt64 = 0
     /// The time until which the user stays ONLINE without a session, because gateways may still register sessions. Nil once the status is
     /// confirmed.
     var confirmationDeadline: Instant?

@@ -25,6 +25,7 @@ struct PeerReport {
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
             }
             user.open(session)
+            if attach.isOneOfSeveral, user.toldSessions == 0 { user.toldSessions = SessionNews.unknown }
             let replaced = user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient)
             return (disconnectedCount, replaced + user.endBeyondLimit(session, isLogin: isLogin))
         }
