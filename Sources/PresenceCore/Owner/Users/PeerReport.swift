@@ -32,6 +32,7 @@ struct PeerReport {
         owner.counters.sessionsDisconnected += disconnectedCount
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
+        change.replaced = ended.map(\.id)
         // A login that was late, and has lost against a newer one, changes nothing.
         let isNewest = isLogin && !ended.contains { $0.id == session.id }
         if isNewest, let customStatus = attach.customStatus, !customStatus.isEmpty {
