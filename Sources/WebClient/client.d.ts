@@ -228,6 +228,8 @@ export interface PresenceOptions {
   pushReachable?: boolean;
   /** The user for whom a back end acts. */
   asUser?: string;
+  /** With `none` the client hears without being seen: it is no session of the user, and its connection changes no status. */
+  presence?: "none";
   /** Whether the client keeps the own friends, requests, blocklist and groups. Default false. */
   keepRelationships?: boolean;
   /** Whether streams use EventSource and a stream ticket. Default: only where fetch cannot stream. */

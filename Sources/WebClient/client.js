@@ -257,6 +257,7 @@
  * @property {string} [customStatus] The custom status that the first login sets.
  * @property {boolean} [pushReachable] Whether vendor push reaches the device.
  * @property {string} [asUser] The user for whom a back end acts.
+ * @property {"none"} [presence] With `none` the client hears without being seen: it is no session of the user, and its connection changes no status.
  * @property {boolean} [keepRelationships] Whether the client keeps the own friends, requests, blocklist and groups. Default false.
  * @property {boolean} [useEventSource] Whether streams use EventSource and a stream ticket. Default: only where fetch cannot stream.
  * @property {boolean} [shareTabs] Whether tabs of one origin share one session. Default true.
@@ -1453,12 +1454,13 @@ class Engine {
   }
 
   #query() {
-    const { platform, deviceID, pushReachable, asUser } = this.#options;
+    const { platform, deviceID, pushReachable, asUser, presence } = this.#options;
     // JavaScript does not see the PINGs of HTTP/2: comments show that the stream is alive.
     const query = new URLSearchParams({ platform, comments: "true" });
     if (deviceID) query.set("deviceID", deviceID);
     if (pushReachable) query.set("pushReachable", "true");
     if (asUser) query.set("asUser", asUser);
+    if (presence) query.set("presence", presence);
     if (this.#loginStatus && this.#order.holds("customStatus", this.#loginStatus.call)) query.set("customStatus", this.#loginStatus.text);
     return query;
   }
@@ -2718,10 +2720,10 @@ export class PresenceClient extends EventTarget {
 
   /** The name of the group: tabs share a session only if they have the same nodes, user and device. Null if the token does not tell. */
   async #groupName() {
-    const { token, addresses, platform, deviceID, asUser, keepRelationships } = this.#options;
+    const { token, addresses, platform, deviceID, asUser, keepRelationships, presence } = this.#options;
     const { sub, app } = claims(await new TokenSource(token).current());
     if (typeof sub !== "string") return null;
-    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, keepRelationships]);
+    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, keepRelationships, presence ?? null]);
   }
 
   #groupNameKept = "";

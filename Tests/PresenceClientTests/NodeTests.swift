@@ -81,6 +81,20 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A client that hears unseen is told statuses, and is no session of its user") func hearsUnseen() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let display = try await fixture.client("ann", nodes: [0]) { $0.hearsUnseen = true }
+        let bob = try await fixture.client("bob", nodes: [2])
+        let changes = display.onUserStatusChanged
+        try await display.login()
+        try await display.subscribeUserStatus(["bob"])
+        try await bob.login()
+        #expect(await changes.first { $0.userID == "bob" && $0.statusType == .online } != nil)
+        #expect(try await bob.getUserStatus(["ann"]).userStatusList.map(\.statusType) == [.unlogined])
+        #expect(try await display.getSessions() == [])
+        try await fixture.stop()
+    }
+
     @Test("Every operation answers for each user") func operations() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann")

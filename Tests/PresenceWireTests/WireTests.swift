@@ -67,6 +67,12 @@ import Testing
         return ranges
     }
 
+    static var listener: Attach {
+        var attach = Attach(session: session, user: ann, platform: "bot")
+        (attach.kind, attach.isOneOfSeveral) = (.listener, true)
+        return attach
+    }
+
     static let messages: [Message] = [
         .beginSync(registrationID: 1, ranges: .all), .beginSync(registrationID: 2, ranges: some),
         .requestRegistered(registrationID: 3, ring: .max),
@@ -77,7 +83,7 @@ import Testing
             Attach(
                 session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
                 record: record)),
-        .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
+        .attach(listener), .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),

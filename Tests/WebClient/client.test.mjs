@@ -289,6 +289,20 @@ test("A client is told its user's sessions on all devices, lists them, and ends 
   await until("the phone is told that it is alone", () => told.at(-1).length === 1);
 });
 
+test("A client with presence none hears without being seen", async () => {
+  const annID = newUser("ann");
+  const bobID = newUser("bob");
+  const display = client(annID, { platform: "wall", presence: "none" });
+  await display.connect();
+  await display.subscribeUserStatus([bobID], { sync: true });
+  const bob = client(bobID);
+  await bob.connect();
+  await until("the display hears bob", () => display.statusOf(bobID)?.statusType === "ONLINE");
+  const { userStatusList: [seen] } = await bob.getUserStatus([annID]);
+  assert.equal(seen.statusType, "UNLOGINED");
+  assert.deepEqual((await display.getSessions()).sessions, []);
+});
+
 test("A logout on another device ends the session here", async () => {
   const annID = newUser("ann");
   const [phone, laptop] = [client(annID), client(annID)];

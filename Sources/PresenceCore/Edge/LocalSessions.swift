@@ -5,6 +5,7 @@ struct LocalSessions {
     /// The part of an ``PresenceWire/Attach`` that describes a session, without the record. Every session keeps one.
     private struct Local {
         let session: SessionID
+        let kind: Attach.Kind
         let gateway: UInt8
         let isPushReachable: Bool
         /// The login that the user's owner has not answered yet; nil once it has.
@@ -25,7 +26,7 @@ struct LocalSessions {
         struct Login { let customStatus: String? }
 
         init(_ attach: Attach, gateway: Int) {
-            session = attach.session
+            (session, kind) = (attach.session, attach.kind)
             self.gateway = UInt8(gateway)
             isPushReachable = attach.isPushReachable
             login = attach.isLogin ? Login(customStatus: attach.customStatus) : nil
@@ -40,7 +41,7 @@ struct LocalSessions {
                 isLogin: login != nil,
                 isPushReachable: isPushReachable)
             attach.openedAt = openedAt
-            attach.isOneOfSeveral = toldCount > 1
+            (attach.kind, attach.isOneOfSeveral) = (kind, toldCount > 1)
             return attach
         }
     }

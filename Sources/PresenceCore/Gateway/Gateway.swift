@@ -62,8 +62,8 @@ public struct Gateway: ~Copyable {
         sessions.index(of: session).flatMap { watches.user(at: sessions[$0].user) == user ? $0 : nil }
     }
 
-    /// Open sessions.
-    public var sessionsCount: Int { sessions.count }
+    /// Open sessions, and open streams that hear without being seen.
+    public var streamsCount: (sessions: Int, listeners: Int) { (sessions.count - sessions.listenersCount, sessions.listenersCount) }
 
     /// Users that a session here follows.
     public var usersCount: Int { watches.usersCount }
@@ -82,7 +82,7 @@ public struct Gateway: ~Copyable {
     ) -> SessionIndex {
         let user = watches.insert(attach.user)
         let resume = ResumePosition(resumeFrom: resumeFrom, nodePosition: position, openedAt: now.wall)
-        let index = sessions.open(SessionTable.Session(id: attach.session, user: user, resume: resume))
+        let index = sessions.open(SessionTable.Session(attach, user: user, resume: resume))
         watches.addSession(index, of: user)
         push(
             EventText.connected(

@@ -95,6 +95,7 @@ package struct Owner: ~Copyable {
         for user in users.allIndices where users.isLive(user) {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
+                user.listeners.removeAll { peers.contains($0.peer) }
                 return user.awaitReturn(ofSessionsOn: peers, until: deadline)
             }
             if isChanged { refresh(user, in: &turn) }
@@ -227,7 +228,7 @@ package struct Owner: ~Copyable {
     /// A node that watches the user holds the record, and registers it. The owner then writes the record again.
     private mutating func expireBlank(_ user: Index, in turn: inout Turn) {
         guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= turn.now.wall else { return }
-        guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
+        guard users[user].watchers.isEmpty, users[user].streams.isEmpty else {
             renew(user, in: &turn)
             turn.outbox.changes.append((users[user].record, users[user].watchers))
             return

@@ -79,6 +79,16 @@ extension OpenAPI {
                     """,
                 ]),
             parameter(
+                "presence",
+                [
+                    "type": "string", "enum": ["none"],
+                    "description": """
+                    none: the stream hears without being seen. It receives what the sessions of the user receive, is no session, and \
+                    changes no status; customStatus and pushReachable have no effect. A user has at most \(Limits.listenersPerUserMax) \
+                    such streams.
+                    """,
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(
                     Schema.string,

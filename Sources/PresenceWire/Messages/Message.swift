@@ -211,7 +211,16 @@ public struct ConnectionID: Comparable, Hashable, Sendable {
 
 /// A session, as its gateway describes it to the owner of its user.
 public struct Attach: Hashable, Sendable {
+    /// The part that the stream has in the status of its user.
+    public enum Kind: Sendable {
+        /// The user is ONLINE while it is open.
+        case session
+        /// It hears without being seen (`presence=none`): it is no session of the user, and changes no status.
+        case listener
+    }
+
     public var session: SessionID
+    public var kind = Kind.session
     public var user: UserID
     public var platform: String
     /// The device's ID; empty if the client did not name its device.

@@ -29,6 +29,7 @@ extension Logout {
         _ request: LogoutRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
     ) -> OwnerReply<DoneAnswer> {
         let (session, user) = (request.session, owner.index(of: call.id))
+        if let session, Listener.end(session, of: user, by: &owner, &outbox) { return .now(DoneAnswer()) }
         let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
         for session in ended where session.graceDeadline == nil {
             outbox.send(.end(session.id, user: call.id, reason: SessionEnd.logout), to: session.peer)

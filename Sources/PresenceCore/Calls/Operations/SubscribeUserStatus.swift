@@ -285,7 +285,7 @@ struct SubscribeRequest {
         let evictionVersion = owner.clock.next(at: now.wall)
         let evicted = quota.evict(downTo: owner.subscriptionsMax(of: user), besides: inactive, version: evictionVersion, from: &owner)
         // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
-        let sessions = owner.users[user].sessions
+        let sessions = owner.users[user].streams
         let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
         let active = owner.subscriptions(of: user)
         let kept = targets.filter { active.contains($0.user) }
