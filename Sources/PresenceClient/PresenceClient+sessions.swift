@@ -24,10 +24,25 @@ public struct DeviceSession: Sendable, Hashable, Codable {
     }
 }
 
+/// The answer to `explainSelf`.
+public struct SelfExplanation: Sendable, Equatable, Decodable {
+    /// The node that decides the status.
+    public var node: String
+    /// The own status.
+    public var userStatus: UserStatus
+    /// The reasons, in words for people.
+    public var because: [String]
+}
+
 extension PresenceClient {
     /// Returns the own user's open sessions on all devices, in the order of their logins.
     public func getSessions() async throws(PresenceError) -> [DeviceSession] {
         try await call("getSessions", Wire.Sessions(sessionID: session?.sessionID), as: Wire.SessionList.self).sessions
+    }
+
+    /// Explains why others see the own user ONLINE, OFFLINE or UNLOGINED.
+    public func explainSelf() async throws(PresenceError) -> SelfExplanation {
+        try await call("explainSelf", Wire.Nothing(), as: SelfExplanation.self)
     }
 
     /// Ends one session of the own user, on whichever device. That device does not log in again by itself.
@@ -38,6 +53,7 @@ extension PresenceClient {
 }
 
 extension Wire {
+    fileprivate struct Nothing: Encodable {}
     fileprivate struct Sessions: Encodable { var sessionID: String? }
     struct SessionList: Decodable { var sessions: [DeviceSession] }
 }

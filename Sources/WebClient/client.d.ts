@@ -341,6 +341,8 @@ export class PresenceClient extends EventTarget {
   getVisibility(options?: CallOptions): Promise<Visibility>;
   /** Returns the own user's open sessions on all devices, in the order of their logins. `logout` ends one of them. */
   getSessions(options?: CallOptions): Promise<{ sessions: DeviceSession[] }>;
+  /** Explains why others see the own user ONLINE, OFFLINE or UNLOGINED. `because` has the reasons in words. */
+  explainSelf(options?: CallOptions): Promise<{ node: string, userID: string, userStatus: UserStatus, sessions: { sessionID: string, platform: string, deviceID: string, node: string, mayResumeForMilliseconds?: number }[], visibility: string, invisible: boolean, because: string[] }>;
   /** Returns a ticket that opens one event stream without a header, for EventSource. */
   streamTicket(options?: CallOptions): Promise<{ ticket: string, expiresInSeconds: number }>;
   /** Moves the end of a session to that of the app's newest token. The client does so by itself for its own session. */

@@ -480,7 +480,7 @@ const randomText = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), 
 const withKey = (name, options) => (KEYED.has(name) ? { ...options, idempotencyKey: options.idempotencyKey ?? randomText() } : options);
 
 /** Whether a lost answer leaves no doubt, because the operation only reads. */
-const isRead = (name) => /^(get|check)/.test(name);
+const isRead = (name) => /^(get|check|explain)/.test(name);
 
 // MARK: Server-sent events
 
@@ -2167,6 +2167,7 @@ const OPERATIONS = {
     { ...options, ...change }),
   getVisibility: (engine, options) => engine.call("getVisibility", options),
   getSessions: (engine, options) => engine.sessions(options),
+  explainSelf: (engine, options) => engine.call("explainSelf", options),
   streamTicket: (engine, options) => engine.call("streamTicket", options),
   renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
   alive: (engine, sessionID, options) => engine.call("alive", { ...options, sessionID }),
@@ -3100,6 +3101,15 @@ export class PresenceClient extends EventTarget {
    */
   getSessions(options = {}) {
     return this.#run("getSessions", options);
+  }
+
+  /**
+   * Explains why others see the own user ONLINE, OFFLINE or UNLOGINED. `because` has the reasons in words.
+   * @param {CallOptions} [options]
+   * @returns {Promise<{ node: string, userID: string, userStatus: UserStatus, sessions: { sessionID: string, platform: string, deviceID: string, node: string, mayResumeForMilliseconds?: number }[], visibility: string, invisible: boolean, because: string[] }>}
+   */
+  explainSelf(options = {}) {
+    return this.#run("explainSelf", options);
   }
 
   /**

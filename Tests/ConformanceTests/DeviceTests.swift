@@ -82,6 +82,27 @@ extension ConformanceTests {
             old.close()
         }
 
+        @Test("explainSelf tells a user why it is ONLINE, at any node, and nothing about its followers") func explainSelf() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let phone = try await app.login("ann", node: 2, query: "platform=ios&deviceID=phone")
+            try await bob.status(of: "ann") { $0.general == "ONLINE" }
+            let host = try #require(phone.events.first { $0.name == "onConnected" }?.json["node"]?.text)
+            for node in 0..<3 {
+                let said = try await app.call("explainSelf", "{}", node: node)
+                #expect(said.json["userStatus"]?.general == "ONLINE", "\(said.json)")
+                #expect(said.json["sessions"]?.elements.compactMap { $0["deviceID"]?.text } == ["phone"])
+                #expect(said.json["because"]?.elements.compactMap(\.text) == ["a session is open: ios on \(host)"])
+                #expect(said.json["watchedByNodes"] == nil && said.json["visibility"]?.text == "everyone")
+            }
+            #expect(try await app.call("logout", "{}").code == 0)
+            try await bob.status(of: "ann") { $0.general == "UNLOGINED" && $0["lastSeenTime"]?.number != 0 }
+            let said = try await app.call("explainSelf", #"{"asUser":"ann"}"#, as: "backend", isAdmin: true, node: 1)
+            #expect(said.json["because"]?.elements.compactMap(\.text) == ["the user logged out, and did not log in again"], "\(said.json)")
+            #expect(try await app.call("explainSelf", #"{"asUser":"ann"}"#, as: "bob").status == 403)
+        }
+
         private func id(of session: Session) -> String {
             session.events.first { $0.name == "onConnected" }?.json["sessionID"]?.text ?? ""
         }

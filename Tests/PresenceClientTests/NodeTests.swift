@@ -73,6 +73,9 @@ import Testing
         let listed = try await desk.getSessions()
         #expect(listed.map(\.sessionID) == [first.sessionID, second.sessionID] && listed.map(\.isCurrent) == [false, true])
         #expect(listed.map(\.node) == ["n0", "n1"])
+        let said = try await desk.explainSelf()
+        #expect(said.userStatus.statusType == .online)
+        #expect(Set(said.because) == ["a session is open: ios on n0", "a session is open: ios on n1"])
         try await phone.logout(sessionID: second.sessionID)
         try await fixture.until("the other device is logged out") { await desk.connectionState == .disconnected }
         #expect(try await phone.getSessions().map(\.sessionID) == [first.sessionID])

@@ -284,6 +284,8 @@ test("A client is told its user's sessions on all devices, lists them, and ends 
     [[ids[0], "ios", "phone"], [ids[1], "web", ""]]);
   const { sessions } = await desk.getSessions();
   assert.deepEqual(sessions.map(({ sessionID, isCurrent }) => [sessionID, isCurrent]), [[ids[0], false], [ids[1], true]]);
+  const { because } = await phone.explainSelf();
+  assert.equal(because.filter((reason) => reason.startsWith("a session is open")).length, 2, because.join("; "));
   await phone.logout({ sessionID: ids[1] });
   await until("the desk is logged out", () => desk.state === "loggedOut");
   await until("the phone is told that it is alone", () => told.at(-1).length === 1);

@@ -12,7 +12,7 @@ extension API {
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
             getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew, alive,
-            getSessions
+            getSessions, explainSelf
 
         package var name: String { "\(self)" }
 
@@ -30,6 +30,7 @@ extension API {
             case .renew: Renew.self
             case .alive: Alive.self
             case .getSessions: GetSessions.self
+            case .explainSelf: ExplainSelf.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
             case .addFriend: AddFriend.self
