@@ -120,6 +120,9 @@ extension WireWriter {
         case .sessions(let records, let users, let sessions, let asOf):
             self.answer(.userStatusList(records, users: users, asOf: asOf))
             message(.answer(id: 0, .sessions(users.map { sessions[$0] ?? [] })))
+        case .ownSessions(let sessions, let current):
+            message(.answer(id: 0, .sessions([sessions])))
+            optional(current) { $0.session($1) }
         case .onlineUsers(let users, let total):
             tag(32)
             message(.answer(id: 0, .onlineUsers(users, total: UInt64(total))))

@@ -78,6 +78,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case devicesAgree
         /// Each session ends once, for the reason that its client is told. A stream whose end is due does not go on.
         case eachSessionHasOneEnd
+        /// At rest each stream was told all sessions of its user, unless its session was always alone.
+        case sessionsAreTold
         /// Nobody has more friends and open requests than `friends.max`.
         case friendsAreExact
         /// A client that applies the changes since any list that it had holds the owner's list.

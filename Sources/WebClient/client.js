@@ -224,7 +224,18 @@
  */
 
 /**
- * The events of a client, and the detail of each. A `StatusClient` has neither `relationshipChanged` nor `eventRaised`.
+ * An open session of the own user, on this device or on another one. `node` and `isCurrent` are in the answer of `getSessions` alone.
+ * @typedef {Object} DeviceSession
+ * @property {string} sessionID
+ * @property {string} platform
+ * @property {string} deviceID
+ * @property {number} since
+ * @property {string} [node]
+ * @property {boolean} [isCurrent]
+ */
+
+/**
+ * The events of a client, and the detail of each. A `StatusClient` has neither `sessionsChanged` nor `relationshipChanged` nor `eventRaised`.
  * @typedef {Object} PresenceEvents
  * @property {StateChange} stateChanged
  * @property {Session} connected
@@ -232,6 +243,7 @@
  * @property {number} subscriptionSyncCompleted
  * @property {SubscriptionChange} subscriptionChangedOnOtherDevices
  * @property {string[]} subscriptionExpired
+ * @property {DeviceSession[]} sessionsChanged
  * @property {RelationshipChange} relationshipChanged
  * @property {RaisedEvent} eventRaised
  * @property {string} kickedOffline
@@ -248,6 +260,7 @@
  * @property {string} [customStatus] The custom status that the first login sets.
  * @property {boolean} [pushReachable] Whether vendor push reaches the device.
  * @property {string} [asUser] The user for whom a back end acts.
+ * @property {"none"} [presence] With `none` the client hears without being seen: it is no session of the user, and its connection changes no status.
  * @property {boolean} [shareTabs] Whether tabs of one origin share one session. Default true.
  * @property {number} [callTimeout] The timeout of one attempt of a call. Default 10,000.
  * @property {number} [connectTimeout] The timeout of opening a stream, until its first event. Default 10,000.
@@ -475,7 +488,7 @@ function retryDelay(error, attempt, random) {
 const randomText = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Whether a lost answer leaves no doubt, because the operation only reads. */
-const isRead = (name) => /^(get|check)/.test(name);
+const isRead = (name) => /^(get|check|explain)/.test(name);
 
 // MARK: Server-sent events
 
@@ -1199,12 +1212,13 @@ class Engine {
 
   /** The query of a new stream. */
   query() {
-    const { platform, deviceID, pushReachable, asUser } = this.#options;
+    const { platform, deviceID, pushReachable, asUser, presence } = this.#options;
     // JavaScript does not see the PINGs of HTTP/2: comments show that the stream is alive.
     const query = new URLSearchParams({ platform, comments: "true" });
     if (deviceID) query.set("deviceID", deviceID);
     if (pushReachable) query.set("pushReachable", "true");
     if (asUser) query.set("asUser", asUser);
+    if (presence) query.set("presence", presence);
     if (this.#loginStatus && this.#order.holds("customStatus", this.#loginStatus.call)) query.set("customStatus", this.#loginStatus.text);
     return query;
   }
@@ -2333,11 +2347,11 @@ export class StatusClient extends EventTarget {
 
   /** The name of the group: tabs share a session only if they have the same nodes, user and device. Null if the token does not tell. */
   async #groupName() {
-    const { token, addresses, platform, deviceID, asUser } = this.#options;
+    const { token, addresses, platform, deviceID, asUser, presence } = this.#options;
     const { sub, app } = claims(await new TokenSource(token).current());
     if (typeof sub !== "string") return null;
     const kind = this.#extension?.kind ?? "statuses";
-    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, kind]);
+    return JSON.stringify(["rollcall", addresses, app ?? "default", sub, asUser ?? null, platform, deviceID, kind, presence ?? null]);
   }
 
   #groupNameKept = "";
@@ -2656,7 +2670,7 @@ const KEYED = [
 /** The names of the other events of a node, for EventSource, which reports only names that it was asked for. */
 const EVENT_NAMES = [
   "onConnected", "onUserStatusChanged", "onSubscriptionSyncCompleted", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired",
-  "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring",
+  "onKickedOffline", "onLogout", "onReconnectHint", "onTokenExpiring", "onSessionsChanged",
 ];
 
 /** The names of the events of a node about friends, requests, groups, blocks and profiles. */
@@ -3008,6 +3022,10 @@ const PRESENCE_OPERATIONS = {
   setVisibility: (engine, change, options) => engine.set("setVisibility", Object.keys(change).map((field) => `visible:${field}`), options,
     { ...options, ...change }),
   getVisibility: (engine, options) => engine.call("getVisibility", options),
+  // A back end that names another user has no session of that user.
+  getSessions: (engine, options = {}) => engine.call("getSessions", {
+    sessionID: options.asUser && options.asUser !== engine.options.asUser ? undefined : engine.session?.sessionID, ...options }),
+  explainSelf: (engine, options) => engine.call("explainSelf", options),
   getSubscribedUserStatus: (engine, options) => fetchSubscriptions(engine, options),
   streamTicket: (engine, options) => engine.call("streamTicket", options),
   renew: (engine, sessionID, options) => engine.call("renew", { ...options, sessionID }),
@@ -3150,6 +3168,7 @@ class PresenceExtension {
 
   /** Takes an event of the node. Returns the lists to fetch. */
   receive(name, data) {
+    if (name === "onSessionsChanged") this.#emit("sessionsChanged", data.sessions);
     if (!RELATIONSHIP_EVENTS.includes(name)) return [];
     if (name === "onUserProfileChanged") this.profiles.remove(data.userID);
     const lists = this.#keepsLists ? this.mirror.receive(name, data) : [];
@@ -3238,6 +3257,24 @@ export class PresenceClient extends StatusClient {
    */
   getVisibility(options = {}) {
     return this.#run("getVisibility", options);
+  }
+
+  /**
+   * Returns the own user's open sessions on all devices, in the order of their logins. `logout` ends one of them.
+   * @param {CallOptions} [options]
+   * @returns {Promise<{ sessions: DeviceSession[] }>}
+   */
+  getSessions(options = {}) {
+    return this.#run("getSessions", options);
+  }
+
+  /**
+   * Explains why others see the own user ONLINE, OFFLINE or UNLOGINED. `because` has the reasons in words.
+   * @param {CallOptions} [options]
+   * @returns {Promise<{ node: string, userID: string, userStatus: UserStatus, sessions: { sessionID: string, platform: string, deviceID: string, node: string, mayResumeForMilliseconds?: number }[], visibility: string, invisible: boolean, because: string[] }>}
+   */
+  explainSelf(options = {}) {
+    return this.#run("explainSelf", options);
   }
 
   /**

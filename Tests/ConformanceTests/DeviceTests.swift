@@ -81,5 +81,70 @@ extension ConformanceTests {
             #expect(bob.statuses(of: "ann").compactMap(\.general) == ["UNLOGINED", "ONLINE", "UNLOGINED"])
             old.close()
         }
+
+        @Test("explainSelf tells a user why it is ONLINE, at any node, and nothing about its followers") func explainSelf() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let phone = try await app.login("ann", node: 2, query: "platform=ios&deviceID=phone")
+            try await bob.status(of: "ann") { $0.general == "ONLINE" }
+            let host = try #require(phone.events.first { $0.name == "onConnected" }?.json["node"]?.text)
+            for node in 0..<3 {
+                let said = try await app.call("explainSelf", "{}", node: node)
+                #expect(said.json["userStatus"]?.general == "ONLINE", "\(said.json)")
+                #expect(said.json["sessions"]?.elements.compactMap { $0["deviceID"]?.text } == ["phone"])
+                #expect(said.json["because"]?.elements.compactMap(\.text) == ["a session is open: ios on \(host)"])
+                #expect(said.json["watchedByNodes"] == nil && said.json["visibility"]?.text == "everyone")
+            }
+            #expect(try await app.call("logout", "{}").code == 0)
+            try await bob.status(of: "ann") { $0.general == "UNLOGINED" && $0["lastSeenTime"]?.number != 0 }
+            let said = try await app.call("explainSelf", #"{"asUser":"ann"}"#, as: "backend", isAdmin: true, node: 1)
+            #expect(said.json["because"]?.elements.compactMap(\.text) == ["the user logged out, and did not log in again"], "\(said.json)")
+            #expect(try await app.call("explainSelf", #"{"asUser":"ann"}"#, as: "bob").status == 403)
+        }
+
+        private func id(of session: Session) -> String {
+            session.events.first { $0.name == "onConnected" }?.json["sessionID"]?.text ?? ""
+        }
+
+        private func untilTold(_ session: Session, _ ids: [String]) async throws {
+            try await session.until("the sessions are \(ids)") { events in
+                let told = events.last { $0.name == "onSessionsChanged" }?.json["sessions"]?.elements
+                return told?.compactMap { $0["sessionID"]?.text }.sorted() == ids.sorted()
+            }
+        }
+
+        @Test("A user's own sessions are told to each of them, getSessions lists them at any node, and logout ends one")
+        func ownSessions() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone")
+            let desk = try await app.login("ann", node: 1, query: "platform=web")
+            let pad = try await app.login("ann", node: 2, query: "platform=ipad&deviceID=pad")
+            let ids = [phone, desk, pad].map(id)
+            for session in [phone, desk, pad] { try await untilTold(session, ids) }
+            let told = try #require(phone.events.last { $0.name == "onSessionsChanged" }?.json["sessions"]?.elements)
+            #expect(told.map { $0["deviceID"]?.text } == ["phone", "", "pad"])
+            #expect(told.map { $0["platform"]?.text } == ["ios", "web", "ipad"])
+            #expect(told.allSatisfy { $0["since"]?.number ?? 0 > 0 && $0["node"] == nil })
+            for node in 0..<3 {
+                let answer = try await app.call("getSessions", "{\"sessionID\":\"\(ids[1])\"}", node: node)
+                let sessions = answer.json["sessions"]?.elements ?? []
+                #expect(sessions.compactMap { $0["sessionID"]?.text } == ids, "\(answer.json)")
+                #expect(sessions.map { $0["isCurrent"] } == [.bool(false), .bool(true), .bool(false)])
+                #expect(Set(sessions.compactMap { $0["node"]?.text }).count == 3)
+            }
+            #expect(try await app.call("logout", "{\"sessionID\":\"\(ids[1])\"}", node: 2).code == 0)
+            try await desk.until("the desk is logged out") { $0.contains { $0.name == "onLogout" } }
+            for session in [phone, pad] { try await untilTold(session, [ids[0], ids[2]]) }
+            pad.close()
+            try await untilTold(phone, [ids[0]])
+            // The only session of the user on the node is the calling one.
+            let alone = try await app.call("getSessions", "{}")
+            #expect(alone.json["sessions"]?.elements.map { $0["isCurrent"] } == [.bool(true)], "\(alone.json)")
+            let back = try await app.call("getSessions", #"{"asUser":"bob"}"#, as: "backend", isAdmin: true, node: 2)
+            #expect(back.json["sessions"]?.elements.map { $0["isCurrent"] } == [.bool(false)], "\(back.json)")
+            #expect(!bob.events.contains { $0.name == "onSessionsChanged" })
+        }
     }
 }

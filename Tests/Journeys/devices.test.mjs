@@ -106,7 +106,13 @@ story("My brother logged in on the television, my phone was thrown out, and my b
   await boss.sees("ann", { statusType: "UNLOGINED", onlinePlatforms: [] });
   await until(() => `the back end has the end: ${receiver.actions("ann")}`, () => receiver.of("ann").at(-1)?.userStatus.statusType === "UNLOGINED");
   assert.equal(receiver.actions("ann").filter((action) => action === "Login").length, 6);
-  assert.ok(!receiver.actions("ann").includes("Disconnect"), "a login that replaces another one is one event");
+  assert.ok(!receiver.actions("ann").includes("Disconnect"), "a session that a login replaces ends as Replaced");
+  // Each session that has begun has ended once, with its own ID.
+  const told = receiver.of("ann").filter(({ sessionID }) => sessionID);
+  const begun = told.filter(({ action }) => action === "Login").map(({ sessionID }) => sessionID);
+  const ended = told.filter(({ action }) => action !== "Login").map(({ sessionID }) => sessionID);
+  assert.deepEqual(ended.sort(), begun.sort());
+  assert.equal(told.filter(({ action }) => action === "Replaced").length, 4);
 }, { seconds: 90 });
 
 story("I logged out on every device, and my girlfriend still sees the tablet that I gave away", async (s) => {

@@ -19,6 +19,7 @@ final class RecordingListener: PresenceListener {
     func onConnected(_ session: Session) { add(.connected(session)) }
     func onUserStatusChanged(_ userStatusList: [UserStatus]) { add(.userStatusChanged(userStatusList)) }
     func onSubscriptionSyncCompleted(_ type: SubscribeType) { add(.subscriptionSyncCompleted(type)) }
+    func onSessionsChanged(_ sessions: [DeviceSession]) { add(.sessionsChanged(sessions)) }
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) { add(.subscriptionChangedOnOtherDevices(change)) }
     func onKickedOffline(reason: String) { add(.kickedOffline(reason: reason)) }
     func onLogout() { add(.loggedOut) }

@@ -76,6 +76,8 @@ import Testing
         #expect(try read("onKickedOffline", #"{"reason":"logout"}"#) == .loggedOut)
         #expect(try read("onLogout", "{}") == .loggedOut)
         #expect(try read("onSubscriptionExpired", #"{"userIDs":["a","b"]}"#) == .subscriptionExpired(["a", "b"]))
+        let sessions = #"{"sessions":[{"sessionID":"s","platform":"ios","deviceID":"","since":7,"x":1}]}"#
+        #expect(try read("onSessionsChanged", sessions) == .sessionsChanged([DeviceSession(sessionID: "s", platform: "ios", since: 7)]))
         #expect(try read("onSomethingNew", "1") == nil)
         #expect(throws: (any Error).self) { try read("onKickedOffline", "{") }
     }

@@ -62,6 +62,43 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A client is told the own sessions on all devices, lists them, and ends another one") func ownSessions() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let (phone, desk) = (try await fixture.client("ann", nodes: [0]), try await fixture.client("ann", nodes: [1]))
+        let events = phone.events
+        let first = try await phone.login()
+        let second = try await desk.login()
+        let told = await events.first { if case .sessionsChanged(let sessions) = $0 { sessions.count == 2 } else { false } }
+        guard case .sessionsChanged(let sessions)? = told else { return _ = Issue.record("\(String(describing: told))") }
+        #expect(sessions.map(\.sessionID) == [first.sessionID, second.sessionID] && sessions.allSatisfy { $0.isCurrent == nil })
+        let listed = try await desk.getSessions()
+        #expect(listed.map(\.sessionID) == [first.sessionID, second.sessionID] && listed.map(\.isCurrent) == [false, true])
+        #expect(listed.map(\.node) == ["n0", "n1"])
+        let said = try await desk.explainSelf()
+        #expect(said.userStatus.statusType == .online)
+        #expect(Set(said.because) == ["a session is open: ios on n0", "a session is open: ios on n1"])
+        try await phone.logout(sessionID: second.sessionID)
+        try await fixture.until("the other device is logged out") { await desk.connectionState == .disconnected }
+        #expect(try await phone.getSessions().map(\.sessionID) == [first.sessionID])
+        try await phone.logout(sessionID: first.sessionID)
+        #expect(await phone.connectionState == .disconnected)
+        try await fixture.stop()
+    }
+
+    @Test("A client that hears unseen is told statuses, and is no session of its user") func hearsUnseen() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let display = try await fixture.client("ann", nodes: [0]) { $0.hearsUnseen = true }
+        let bob = try await fixture.client("bob", nodes: [2])
+        let changes = display.onUserStatusChanged
+        try await display.login()
+        try await display.subscribeUserStatus(["bob"])
+        try await bob.login()
+        #expect(await changes.first { $0.userID == "bob" && $0.statusType == .online } != nil)
+        #expect(try await bob.getUserStatus(["ann"]).userStatusList.map(\.statusType) == [.unlogined])
+        #expect(try await display.getSessions() == [])
+        try await fixture.stop()
+    }
+
     @Test("Every operation answers for each user") func operations() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann")

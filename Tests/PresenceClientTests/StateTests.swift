@@ -109,6 +109,16 @@ import Testing
         #expect(mailbox.isEmpty)
     }
 
+    @Test("Of the own sessions a slow reader receives the newest") func newestSessions() {
+        var mailbox = Mailbox(usersMax: 3)
+        let sessions = ["a", "b"].map { DeviceSession(sessionID: $0, platform: "ios", since: 7) }
+        mailbox.add(.sessionsChanged(sessions))
+        mailbox.add(.loggedOut)
+        mailbox.add(.sessionsChanged([sessions[0]]))
+        #expect(mailbox.take() == .loggedOut && mailbox.take() == .sessionsChanged([sessions[0]]))
+        #expect(mailbox.isEmpty)
+    }
+
     @Test("Lists are cut into batches with each user once") func batches() {
         #expect(["a", "b", "a", "c"].batches(of: 2) == [["a", "b"], ["c"]])
         #expect(["a", "b"].batches(of: 2) == [["a", "b"]])

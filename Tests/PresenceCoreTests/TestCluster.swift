@@ -140,12 +140,13 @@ struct TestCluster {
     @discardableResult
     mutating func login(
         _ user: String, on node: Int, platform: String = "ios", device: String = "", resumeFrom: Milliseconds? = nil,
-        customStatus: String? = nil, isPushReachable: Bool = false, until expiresAt: Milliseconds = .max
+        customStatus: String? = nil, isPushReachable: Bool = false, until expiresAt: Milliseconds = .max, kind: Attach.Kind = .session
     ) -> Int {
         let session = processes[node].nextSession()
-        let attach = Attach(
+        var attach = Attach(
             session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus,
             isPushReachable: isPushReachable)
+        attach.kind = kind
         let index = processes[node].open(attach, of: clients.count, at: 0, until: expiresAt, resumeFrom: resumeFrom, at: now)
         clients.append(Client(user: user, node: node, index: index, session: session))
         settle()

@@ -19,7 +19,7 @@ import Testing
     @Test("X2 Each state change is one event, in order, with the status after it") mutating func actions() {
         let phone = cluster.login("ann", on: 0)
         cluster.setStatus("ann", "busy", on: 0)
-        let web = cluster.login("ann", on: 1, platform: "web")
+        let web = cluster.login("ann", on: 1, platform: "web", device: "desk")
         cluster.close(phone, .loggedOut)
         cluster.advance(.milliseconds(100))
         cluster.lose(web)
@@ -29,6 +29,9 @@ import Testing
         let events = cluster.webhooks.events
         #expect(events.map(\.action) == ["Login", "CustomStatus", "Login", "Logout", "Disconnect", "Kick"])
         #expect(events.map { $0.json["platform"]?.textValue } == ["ios", nil, "web", "ios", "web", nil])
+        let ids = [phone, web].map { cluster.clients[$0].session.description }
+        #expect(events.map { $0.json["sessionID"]?.textValue } == [ids[0], nil, ids[1], ids[0], ids[1], nil])
+        #expect(events.map { $0.json["deviceID"]?.textValue } == ["", nil, "desk", "", "desk", nil])
         #expect(events.map { $0.json["reason"]?.textValue } == [nil, nil, nil, nil, "LinkClose", nil])
         #expect(
             events.map { $0.json["userStatus"]!["statusType"]!.textValue } == [
@@ -60,7 +63,7 @@ import Testing
         #expect(cluster.webhooks.events.last?.json["userStatus"]?["statusType"] == .string("OFFLINE"))
     }
 
-    @Test("X4 A login that replaces a session is the only event about the two", arguments: [true, false])
+    @Test("X4 A login that replaces a session, or brings a lost device back, ends the older one as Replaced", arguments: [true, false])
     func replaced(isEvicted: Bool) {
         var cluster = Self.cluster { $0.multiClient = isEvicted ? .single : .all }
         let first = cluster.login("ann", on: 0, device: "phone")
@@ -68,7 +71,7 @@ import Testing
         cluster.advance(.milliseconds(600))
         cluster.login("ann", on: 1, device: "phone")
         cluster.advance(.seconds(5))
-        #expect(cluster.webhooks.actions(of: "ann") == ["Login", "Login"])
+        #expect(cluster.webhooks.actions(of: "ann") == ["Login", "Replaced", "Login"])
     }
 
     @Test("The first change is delivered at once, and those of the next 500 ms go together") mutating func spacing() {

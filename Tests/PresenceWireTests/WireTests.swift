@@ -54,6 +54,10 @@ import Testing
         )
         (listUpdate.profiles, listUpdate.removedProfiles) = ([UserID(app: "default", id: "bob")], [ann])
         listUpdate.formerFriends = [ListUpdate.Followed(friend: UserID(app: "default", id: "bob"), since: 7)]
+        listUpdate.sessions = [
+            UserSession(id: session, platform: "ios", deviceID: "d", node: "", since: 8),
+            UserSession(id: session, platform: "web", deviceID: "", node: "a", since: 9),
+        ]
         return listUpdate
     }
 
@@ -61,6 +65,12 @@ import Testing
         var ranges = SlotRanges()
         for range in [0, 63, 64, 1_023] { ranges.insert(range) }
         return ranges
+    }
+
+    static var listener: Attach {
+        var attach = Attach(session: session, user: ann, platform: "bot")
+        (attach.kind, attach.isOneOfSeveral) = (.listener, true)
+        return attach
     }
 
     static let messages: [Message] = [
@@ -73,7 +83,7 @@ import Testing
             Attach(
                 session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
                 record: record)),
-        .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
+        .attach(listener), .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),

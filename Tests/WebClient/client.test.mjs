@@ -270,6 +270,41 @@ test("A kick ends the session, and the client does not reconnect", async () => {
   assert.equal(ann.state, "kicked");
 });
 
+test("A client is told its user's sessions on all devices, lists them, and ends another one", async () => {
+  const annID = newUser("ann");
+  const phone = client(annID, { platform: "ios", deviceID: "phone" });
+  const told = [];
+  phone.on("sessionsChanged", (sessions) => told.push(sessions));
+  const first = await phone.connect();
+  const desk = client(annID, { platform: "web", shareTabs: false });
+  const second = await desk.connect();
+  const ids = [first.sessionID, second.sessionID];
+  await until("the phone is told both", () => told.at(-1)?.length === 2);
+  assert.deepEqual(told.at(-1).map(({ sessionID, platform, deviceID }) => [sessionID, platform, deviceID]),
+    [[ids[0], "ios", "phone"], [ids[1], "web", ""]]);
+  const { sessions } = await desk.getSessions();
+  assert.deepEqual(sessions.map(({ sessionID, isCurrent }) => [sessionID, isCurrent]), [[ids[0], false], [ids[1], true]]);
+  const { because } = await phone.explainSelf();
+  assert.equal(because.filter((reason) => reason.startsWith("a session is open")).length, 2, because.join("; "));
+  await phone.logout({ sessionID: ids[1] });
+  await until("the desk is logged out", () => desk.state === "loggedOut");
+  await until("the phone is told that it is alone", () => told.at(-1).length === 1);
+});
+
+test("A client with presence none hears without being seen", async () => {
+  const annID = newUser("ann");
+  const bobID = newUser("bob");
+  const display = client(annID, { platform: "wall", presence: "none" });
+  await display.connect();
+  await display.subscribeUserStatus([bobID], { sync: true });
+  const bob = client(bobID);
+  await bob.connect();
+  await until("the display hears bob", () => display.statusOf(bobID)?.statusType === "ONLINE");
+  const { userStatusList: [seen] } = await bob.getUserStatus([annID]);
+  assert.equal(seen.statusType, "UNLOGINED");
+  assert.deepEqual((await display.getSessions()).sessions, []);
+});
+
 test("A logout on another device ends the session here", async () => {
   const annID = newUser("ann");
   const [phone, laptop] = [client(annID), client(annID)];

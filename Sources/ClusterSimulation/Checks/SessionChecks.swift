@@ -163,6 +163,7 @@ enum SessionChecks {
                 .eachSessionHasOneEnd,
                 "\(cluster.nodes[old.stream.node].id) has \(old.stream.session) at rest, whose device has opened another stream")
         }
+        checkTold(cluster)
         guard !cluster.isExcused(by: .faultsOfNodes) else { return }
         var (logins, ends): (UInt64, UInt64) = (0, 0)
         for node in cluster.hosts {
@@ -177,5 +178,16 @@ enum SessionChecks {
         cluster.violate(
             .eachSessionHasOneEnd,
             "the nodes count \(logins) logins and \(ends) ends of sessions, right are \(openedCount), of which \(openCount) are open")
+    }
+
+    /// Checks that each stream was told all sessions of its user, or is the only one and was told none.
+    private static func checkTold(_ cluster: SimulatedCluster) {
+        for client in cluster.clients where client.isSynced {
+            guard let own = client.stream?.session.description else { continue }
+            let open = cluster.clients.filter { $0.user == client.user }.compactMap { $0.stream?.session.description }
+            let told = client.toldSessions.isEmpty ? [own] : client.toldSessions
+            guard told.sorted() != open.sorted() else { continue }
+            cluster.violate(.sessionsAreTold, "\(client) was told the sessions \(told), right are \(open)")
+        }
     }
 }

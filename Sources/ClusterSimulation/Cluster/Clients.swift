@@ -278,6 +278,8 @@ struct Clients: RandomAccessCollection, MutableCollection {
             cluster.truth.reach.synced(cluster.clients[client], cluster.certainReach(of: cluster.clients[client]), at: cluster.time)
             StreamChecks.checkSync(client, upTo: event.id, cluster)
         case "onReconnectHint": follow(hintOf: client, &cluster)
+        case "onSessionsChanged":
+            cluster.clients[client].toldSessions = event.data["sessions"]?.elements.compactMap { $0["sessionID"]?.text } ?? []
         case let name where SimulatedClient.ignoredEvents.contains(String(name)): ChainNotices.read(event, by: client, &cluster)
         default: cluster.violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }

@@ -26,6 +26,7 @@ extension Message {
         case .listUpdate(let listUpdate):
             "list of \(listUpdate.user.id)\(listUpdate.isWhole ? ", whole" : ""): \(Self.names(listUpdate.added.map(\.target)))"
                 + (listUpdate.removed.isEmpty ? "" : ", not \(Self.names(listUpdate.removed))")
+                + (listUpdate.sessions.isEmpty ? "" : ", of \(listUpdate.sessions.count) sessions")
         case .end(let session, let user, let reason): "end \(session) of \(user.id): \(reason)"
         case .answer(let id, .record(let record)): "answer \(id): \(record.words)"
         case .answer(let id, .records(let records)):

@@ -44,6 +44,8 @@ struct SimulatedClient: CustomStringConvertible {
     var relationship = ToldRelationship()
     /// The versions of profiles that it was told.
     var profiles = ToldProfiles()
+    /// The sessions of its user that the stream has told it last; empty for none.
+    var toldSessions: [String] = []
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?
@@ -118,6 +120,7 @@ struct SimulatedClient: CustomStringConvertible {
         attempt += 1
         isSynced = false
         streamed = [:]
+        toldSessions = []
         pipe = Pipe()
         profiles.begin(from: lastEventID, at: now)
     }

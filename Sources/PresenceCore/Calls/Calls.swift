@@ -115,6 +115,7 @@ struct Calls {
             waiting[sent.call]?.answered.page = (page, total)
             gather(page.map(\.target), for: sent.call, edge, owner, &cluster, at: now)
         case .explained(let part, let json):
+            if part == .own { return finish(sent.call, .explained([Explanation(part: part, json: json)]), edge, &cluster) }
             waiting[sent.call]?.answered.explanations.append(Explanation(part: part, json: json))
             advance(sent.call, edge, owner, &cluster, at: now)
         case .records(let records):

@@ -11,6 +11,8 @@ struct WebhookLog: Equatable {
     struct Session: Equatable {
         let id: SessionID
         let platform: String
+        /// Empty if the device has no name.
+        let deviceID: String
     }
 
     struct Event: Equatable {
@@ -25,7 +27,7 @@ struct WebhookLog: Equatable {
     /// Most delivered events that are kept for a replay. Each change writes them again, so more of them would delay the change.
     static let deliveredMax = 2
     /// Most bytes of all events. The row has room for the sessions as well.
-    static let eventsBytesMax = 48 << 10
+    static let eventsBytesMax = 44 << 10
     /// The time that events are kept, and that they are retried: 24 h.
     static let keptFor: Milliseconds = 86_400_000
 
@@ -146,7 +148,10 @@ extension WebhookLog {
         text.reserveCapacity(events.reduce(64 + 64 * sessions.count) { $0 + $1.json.count + 32 })
         if removed.isEmpty { text.append(Self.noneMark) }
         for version in removed { version.appendText(to: &text) }
-        for session in sessions { text += " \(session.id)=\(session.platform)".utf8 }
+        for session in sessions {
+            text += " \(session.id)=\(session.platform)".utf8
+            if !session.deviceID.isEmpty { text += "=\(Base64.text(of: Array(session.deviceID.utf8)))".utf8 }
+        }
         for event in events {
             text.append(Self.newline)
             text.append(event.isDelivered ? Self.deliveredMark : Self.waitingMark)
@@ -205,11 +210,13 @@ extension WebhookLog {
             removed.append(version)
         }
         for word in words {
-            let platform = String(decoding: word.dropFirst(Self.digitsCount + 1), as: UTF8.self)
+            let names = word.dropFirst(Self.digitsCount + 1).split(separator: Self.equals, maxSplits: 1)
+            let platform = String(decoding: names.first ?? [], as: UTF8.self)
+            let device = names.count < 2 ? [] : Base64.bytes(of: String(decoding: names[1], as: UTF8.self))
             guard word.count > Self.digitsCount, word[word.startIndex + Self.digitsCount] == Self.equals,
-                let id = SessionID(digits: word.prefix(Self.digitsCount)), Limits.isValidPlatform(platform)
-            else { throw RowError(row, "\"\(String(decoding: word, as: UTF8.self))\" is not a session and its platform") }
-            sessions.append(Session(id: id, platform: platform))
+                let id = SessionID(digits: word.prefix(Self.digitsCount)), Limits.isValidPlatform(platform), let device
+            else { throw RowError(row, "\"\(String(decoding: word, as: UTF8.self))\" is not a session, its platform and its device") }
+            sessions.append(Session(id: id, platform: platform, deviceID: String(decoding: device, as: UTF8.self)))
         }
     }
 }

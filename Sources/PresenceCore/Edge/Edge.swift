@@ -59,7 +59,7 @@ package struct Edge: ~Copyable {
     mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         switch message {
         case .open(let attach):
-            loginsCount += 1
+            if attach.kind == .session { loginsCount += 1 }
             sessions.open(attach, gateway: gateway)
             cluster.send(.attach(attach), toOwnerOf: attach.user)
         case .close(let detach):

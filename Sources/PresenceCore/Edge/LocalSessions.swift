@@ -5,6 +5,7 @@ struct LocalSessions {
     /// The part of an ``PresenceWire/Attach`` that describes a session, without the record. Every session keeps one.
     private struct Local {
         let session: SessionID
+        let kind: Attach.Kind
         let gateway: UInt8
         let isPushReachable: Bool
         /// The login that the user's owner has not answered yet; nil once it has.
@@ -16,6 +17,8 @@ struct LocalSessions {
         let deviceID: String
         /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/ListUpdate/listHash``).
         var listHash: UInt64?
+        /// The number of sessions of the user that the gateways were last sent (``PresenceWire/ListUpdate/sessions``).
+        var toldCount: UInt8 = 0
         /// Whether the owner has ended the session and its gateway has not yet.
         var isEnding = false
 
@@ -23,7 +26,7 @@ struct LocalSessions {
         struct Login { let customStatus: String? }
 
         init(_ attach: Attach, gateway: Int) {
-            session = attach.session
+            (session, kind) = (attach.session, attach.kind)
             self.gateway = UInt8(gateway)
             isPushReachable = attach.isPushReachable
             login = attach.isLogin ? Login(customStatus: attach.customStatus) : nil
@@ -38,6 +41,7 @@ struct LocalSessions {
                 isLogin: login != nil,
                 isPushReachable: isPushReachable)
             attach.openedAt = openedAt
+            (attach.kind, attach.isOneOfSeveral) = (kind, toldCount > 1)
             return attach
         }
     }
@@ -69,6 +73,7 @@ struct LocalSessions {
     mutating func note(_ listUpdate: ListUpdate) {
         guard let index = users.index(of: listUpdate.user) else { return }
         for position in users[index].indices {
+            if !listUpdate.sessions.isEmpty { users[index][position].toldCount = UInt8(clamping: listUpdate.sessions.count) }
             guard listUpdate.isWhole || users[index][position].listHash != nil else { continue }
             users[index][position].listHash = listUpdate.listHash(after: users[index][position].listHash ?? 0)
         }

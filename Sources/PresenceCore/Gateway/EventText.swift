@@ -41,6 +41,14 @@ public enum EventText {
         }
     }
 
+    /// `onSessionsChanged`: all open sessions of the user.
+    public static func sessionsChanged(_ sessions: [UserSession], id position: Milliseconds) -> [UInt8] {
+        event("event: onSessionsChanged\nid: ", id: position, reserving: 128 + 160 * sessions.count) { json in
+            json.key("sessions")
+            json.array { json in for session in sessions { json.session(session) } }
+        }
+    }
+
     /// An event of the relationship chain.
     public static func relationship(_ notice: RelationshipNotice, id position: Milliseconds) -> [UInt8] {
         var json = JSONWriter(reserving: 256 + notice.data.count)

@@ -25,6 +25,7 @@ public struct Gateway: ~Copyable {
     var watches = WatchIndex()
     var sessions = SessionTable()
     var relationships = ToldRelationships()
+    var toldSessions = ToldSessions()
     var tokenEnds = TokenEnds()
     /// Why clients are asked to reconnect elsewhere; nil while they may stay.
     private var leavingReason: String?
@@ -61,8 +62,8 @@ public struct Gateway: ~Copyable {
         sessions.index(of: session).flatMap { watches.user(at: sessions[$0].user) == user ? $0 : nil }
     }
 
-    /// Open sessions.
-    public var sessionsCount: Int { sessions.count }
+    /// Open sessions, and open streams that hear without being seen.
+    public var streamsCount: (sessions: Int, listeners: Int) { (sessions.count - sessions.listenersCount, sessions.listenersCount) }
 
     /// Users that a session here follows.
     public var usersCount: Int { watches.usersCount }
@@ -81,7 +82,7 @@ public struct Gateway: ~Copyable {
     ) -> SessionIndex {
         let user = watches.insert(attach.user)
         let resume = ResumePosition(resumeFrom: resumeFrom, nodePosition: position, openedAt: now.wall)
-        let index = sessions.open(SessionTable.Session(id: attach.session, user: user, resume: resume))
+        let index = sessions.open(SessionTable.Session(attach, user: user, resume: resume))
         watches.addSession(index, of: user)
         push(
             EventText.connected(
@@ -108,7 +109,10 @@ public struct Gateway: ~Copyable {
         output.toNode.append(.close(Detach(session: id, user: watches.user(at: user), cause: cause, silence: silence)))
         let followed = unfollowAll(by: index)
         watches.removeSession(index, of: user)
-        if watches.sessions(of: user).isEmpty { relationships.remove(user) }
+        if watches.sessions(of: user).isEmpty {
+            relationships.remove(user)
+            toldSessions.remove(user)
+        }
         tokenEnds.close(index)
         sessions.close(index)
         // Another session may get the index before the output is taken.
@@ -126,6 +130,7 @@ public struct Gateway: ~Copyable {
             sessions[index].owesRelationship = false
             push(RelationshipNotice(.state, relationships.state(of: sessions[index].user)), to: index)
         }
+        if sessions[index].owesSessions { ToldSessions.push(to: index, in: &self) }
         pushPending(index)
         // The version of a profile whose user has no record here waits for the record.
         for user in sessions[index].backlog.profiles where watches.record(of: user) != nil { pushPostponedProfile(of: user, to: index) }
@@ -292,6 +297,7 @@ public struct Gateway: ~Copyable {
         watches.raiseListVersion(of: user, to: list.version)
         // No state goes back, so that of an outdated list is taken as well.
         let notices = relationships.take(list.notices, of: user)
+        let hasSessionNews = toldSessions.take(list.sessions, of: user)
         for session in openSessions(of: user) {
             let isLogin = list.isWhole && !sessions[session].hasList
             // A session without a list takes an older one: the owner that sent the newer change may have died with its list.
@@ -302,6 +308,7 @@ public struct Gateway: ~Copyable {
             } else if sessions[session].hasList {
                 for notice in notices { push(notice, to: session) }
             }
+            ToldSessions.tell(session, isLogin: isLogin, hasNews: hasSessionNews, in: &self)
             completeSync(session)
         }
     }

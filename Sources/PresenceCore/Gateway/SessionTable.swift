@@ -31,17 +31,21 @@ struct SessionTable: ~Copyable {
 
         let id: SessionID
         let user: WatchIndex.UserIndex
+        /// Whether the stream hears without being seen.
+        let isListener: Bool
         fileprivate(set) var phase = Phase.awaitingList
         fileprivate(set) var flow = Flow.open
         /// The subscription types of the list, one bit each. When the login is complete, an event is pushed for each.
         private var typesMask: UInt8 = 0
         /// Whether events of the relationship chain were left out because the queue was full.
         var owesRelationship = false
+        /// Whether `onSessionsChanged` was left out because the queue was full.
+        var owesSessions = false
         var resume: ResumePosition
         var backlog = Backlog()
 
-        init(id: SessionID, user: WatchIndex.UserIndex, resume: ResumePosition) {
-            self.id = id
+        init(_ attach: Attach, user: WatchIndex.UserIndex, resume: ResumePosition) {
+            (id, isListener) = (attach.session, attach.kind == .listener)
             self.user = user
             self.resume = resume
         }
@@ -80,8 +84,10 @@ struct SessionTable: ~Copyable {
 
     init() {}
 
-    /// Open sessions.
+    /// Open sessions and listeners.
     var count: Int { indices.count }
+    /// Open streams that hear without being seen.
+    private(set) var listenersCount = 0
 
     /// The index of an open session.
     func index(of id: SessionID) -> SessionIndex? { indices[id] }
@@ -105,12 +111,14 @@ struct SessionTable: ~Copyable {
         }
         takers[Int(index)] = session.takesEventNow
         indices[session.id] = index
+        if session.isListener { listenersCount += 1 }
         return index
     }
 
     /// Removes an open session.
     mutating func close(_ index: SessionIndex) {
         indices[self[index].id] = nil
+        if self[index].isListener { listenersCount -= 1 }
         sessions[Int(index)] = nil
         takers[Int(index)] = false
         free.append(index)
@@ -200,6 +208,7 @@ struct SessionTable: ~Copyable {
     func checkInvariants() {
         precondition(
             indices.count + free.count == sessions.count, "\(indices.count) open and \(free.count) free of \(sessions.count) indices")
+        precondition(listenersCount == openIndices.count { self[$0].isListener }, "\(listenersCount) listeners are not those that are open")
         for index in free { precondition(!isOpen(index), "index \(index) is free and open") }
         for index in openIndices {
             let session = self[index]

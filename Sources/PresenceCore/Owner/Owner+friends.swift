@@ -14,6 +14,7 @@ extension Owner {
         guard let user else { return listUpdate }
         listUpdate.version = max(listUpdate.version, users[user].followsVersion)
         listUpdate.listHash = users[user].listHash
+        listUpdate.sessions = users[user].sessionsToTell
         let subscriptions = self.subscriptions(of: user)
         if listsMayBeIncomplete {
             let ended = (subscriptions.tombstones(of: nil) + SubscriptionQuota(user: user).inactive(of: self)).map(\.target)

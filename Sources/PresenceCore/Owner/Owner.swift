@@ -36,6 +36,7 @@ package struct Owner: ~Copyable {
     package private(set) var listsMayBeIncomplete = false
     private(set) var policies: Policies
     private(set) var webhookBacklog = WebhookBacklog()
+    private(set) var sessionNews = SessionNews()
     /// The number of members of the ring.
     private(set) var nodesCount = 1
     private var removal = UserRemoval()
@@ -97,6 +98,7 @@ package struct Owner: ~Copyable {
         for user in users.allIndices where users.isLive(user) {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
+                user.listeners.removeAll { peers.contains($0.peer) }
                 return user.awaitReturn(ofSessionsOn: peers, until: deadline)
             }
             if isChanged { refresh(user, in: &turn) }
@@ -115,12 +117,13 @@ package struct Owner: ~Copyable {
             version: change.visibility == nil ? next : users[user].record.versionOfVisibility(insteadOf: next),
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
         let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
-        let isWritten = users.modify(user) { user in
+        let (isWritten, hasSessionNews) = users.modify(user) { user in
             let decision = Presence.decide(user, change, circumstances)
             if !user.sessions.isEmpty { user.statusAfterLast = .offline }
             if decision.isWritten { user.record = decision.record }
-            return decision.isWritten
+            return (decision.isWritten, user.reviewSessionNews())
         }
+        if hasSessionNews { sessionNews.add(users.user(at: user)) }
         if isWritten { clock = advanced }
         if isWritten || change.isNews { publish(user, into: &turn.outbox) }
         if circumstances.policy.tellsWebhook(.stateChange) {
@@ -201,6 +204,7 @@ package struct Owner: ~Copyable {
     mutating func tick(in turn: inout Turn) {
         reviewCustomStatuses(at: turn.now)
         while let user = users.takeReview(at: turn.now.instant) { review(user, in: &turn) }
+        SessionNews.send(by: &self, into: &turn.outbox)
     }
 
     /// Most users with an expiry in one tick. After a long stop there may be very many.
@@ -227,7 +231,7 @@ package struct Owner: ~Copyable {
     /// A node that watches the user holds the record, and registers it. The owner then writes the record again.
     private mutating func expireBlank(_ user: Index, in turn: inout Turn) {
         guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= turn.now.wall else { return }
-        guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
+        guard users[user].watchers.isEmpty, users[user].streams.isEmpty else {
             renew(user, in: &turn)
             turn.outbox.changes.append((users[user].record, users[user].watchers))
             return
@@ -367,6 +371,9 @@ package struct Owner: ~Copyable {
 
     /// The index of a user; a blank one is inserted if it is not here.
     mutating func insert(_ user: UserID) -> (index: Index, isNew: Bool) { users.insert(user) }
+
+    /// Takes the users whose nodes are to be sent their sessions.
+    mutating func takeSessionNews() -> [UserID] { sessionNews.takeAll() }
 
     /// Removes a user from memory.
     mutating func remove(_ user: Index) { users.remove(user) }

@@ -97,9 +97,9 @@ extension OwnedUser {
     fileprivate mutating func becomeReplica() {
         isReplica = true
         if record.isForFriends { record.privacy = record.privacy?.withFriends(nil) }
-        sessions = []
+        (sessions, listeners) = ([], [])
         watchers = []
-        (listHash, unpublishedCount) = (0, 0)
+        (listHash, toldSessions, unpublishedCount) = (0, 0, 0)
         (confirmationDeadline, repairDueAt) = (nil, nil)
     }
 }

@@ -52,6 +52,8 @@ public enum CallAnswer: Equatable, Sendable {
     case profiles([AnsweredProfile?], users: [UserID])
     /// Answers `querySessions`: as `userStatusList`, and the open sessions of the users whose owners have answered.
     case sessions([Record?], users: [UserID], [UserID: [UserSession]], asOf: Milliseconds)
+    /// Answers `getSessions` with the caller's open sessions, and the one that calls; nil if it is not known.
+    case ownSessions([UserSession], current: SessionID?)
     /// Answers `onlineUsers` with a page and the number of all.
     case onlineUsers([OnlineUser], total: Int)
     /// Answers `replayWebhooks` with the number of events, and whether all nodes have kept what they were asked for.

@@ -19,12 +19,15 @@ struct EventStreamQuery: Equatable {
     var heartbeat: Duration?
     /// Whether the client promises signs of life of its own, because only its kernel or a proxy answers for the connection.
     var promisesSigns = false
+    /// Whether the stream is a session, or hears without being seen. The latter sets no custom status, and no device of it is reachable.
+    var kind = Attach.Kind.session
 
     /// The seconds for which a client may ask as ``heartbeat``.
     static let heartbeatSeconds: ClosedRange<Int64> = 2...60
 
     private static let names = [
         "platform", "deviceID", "customStatus", "pushReachable", "asUser", "ticket", "lastEventID", "comments", "heartbeat", "alive",
+        "presence",
     ]
 
     /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice must have one value: a proxy may add a
@@ -85,6 +88,9 @@ struct EventStreamQuery: Equatable {
         case "alive":
             guard value == "client" else { throw .parameter("alive: must be client") }
             promisesSigns = true
+        case "presence":
+            guard value == "none" else { throw .parameter("presence: must be none") }
+            kind = .listener
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: has \(value.utf8.count) bytes; at most \(Limits.customStatusBytesMax) are allowed")

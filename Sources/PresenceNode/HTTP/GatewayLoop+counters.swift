@@ -16,6 +16,7 @@ extension GatewayLoop {
         var silentSessions: UInt64 = 0
         var connections = 0
         var sessions = 0
+        var listeners = 0
         var users = 0
         var verifiedTokensBytes = 0
         /// Bytes that the connections hold together.

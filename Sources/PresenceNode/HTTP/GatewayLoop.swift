@@ -388,9 +388,11 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
-        let attach = Attach(
-            session: session, user: user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
-            isPushReachable: query.isPushReachable)
+        var attach = Attach(
+            session: session, user: user, platform: query.platform, deviceID: query.deviceID,
+            customStatus: query.kind == .session ? query.customStatus : nil,
+            isPushReachable: query.kind == .session && query.isPushReachable)
+        attach.kind = query.kind
         let index = gateway.open(
             attach, until: expiresAt, resumeFrom: resumeFrom, heartbeatEvery: query.heartbeat, at: Clock.now())
         let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
@@ -537,7 +539,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     /// Succeeds once no session is left, or at `deadline`.
     func whenEmpty(until deadline: NIODeadline) -> EventLoopFuture<Void> {
-        eventLoop.flatSubmit { self.eventLoop.when({ self.gateway.sessionsCount == 0 }, until: deadline) }
+        eventLoop.flatSubmit { self.eventLoop.when({ self.gateway.streamsCount == (0, 0) }, until: deadline) }
     }
 
     /// Ends the streams that are left, without a message to the owners.
@@ -568,7 +570,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         copy.gateway = gateway.counters
         copy.verifiedTokensBytes = callers.bytes
         copy.heldBytes = http.heldBytes
-        copy.sessions = gateway.sessionsCount
+        (copy.sessions, copy.listeners) = gateway.streamsCount
         copy.users = gateway.usersCount
         copy.pushSeconds = turns.seconds
         copy.loginSeconds = admission.loginSeconds

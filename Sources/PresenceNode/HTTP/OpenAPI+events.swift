@@ -79,6 +79,16 @@ extension OpenAPI {
                     """,
                 ]),
             parameter(
+                "presence",
+                [
+                    "type": "string", "enum": ["none"],
+                    "description": """
+                    none: the stream hears without being seen. It receives what the sessions of the user receive, is no session, and \
+                    changes no status; customStatus and pushReachable have no effect. A user has at most \(Limits.listenersPerUserMax) \
+                    such streams.
+                    """,
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(
                     Schema.string,
@@ -168,6 +178,10 @@ extension OpenAPI {
                 name: "onLogout",
                 summary: "The user logged this session out, from this or another session. The stream ends after this event.",
                 data: ["type": "object"]),
+            StreamEvent(
+                name: "onSessionsChanged",
+                summary: "The user's open sessions have changed. A session is also sent it after its login, if the user has others.",
+                data: Schema.object([Schema.required("sessions", Schema.list(of: Schema.object(Schema.ownSession)))])),
             StreamEvent(
                 name: "onTokenExpiring",
                 summary:

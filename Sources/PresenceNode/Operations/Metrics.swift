@@ -43,6 +43,9 @@ struct MetricsSnapshot {
 
     private func describeUsers(_ metrics: inout MetricsText) {
         metrics.gauge("rollcall_sessions", "Open sessions on this node.", Double(gateways.reduce(0) { $0 + $1.sessions }))
+        metrics.gauge(
+            "rollcall_listeners", "Open streams on this node that hear without being seen (presence=none). They are no sessions.",
+            Double(gateways.reduce(0) { $0 + $1.listeners }))
         metrics.gauge("rollcall_connections", "Open client connections.", Double(gateways.reduce(0) { $0 + $1.connections }))
         metrics.gauge(
             "rollcall_verified_tokens_bytes",

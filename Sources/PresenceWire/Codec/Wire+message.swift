@@ -245,7 +245,9 @@ extension WireWriter {
         text(attach.platform)
         text(attach.deviceID)
         optional(attach.customStatus) { $0.text($1) }
-        tag((attach.isLogin ? 1 : 0) | (attach.isPushReachable ? 2 : 0))
+        tag(
+            (attach.isLogin ? 1 : 0) | (attach.isPushReachable ? 2 : 0) | (attach.isOneOfSeveral ? 4 : 0)
+                | (attach.kind == .listener ? 8 : 0))
         signed(attach.openedAt)
         optional(attach.record) { $0.record($1) }
     }
@@ -284,6 +286,7 @@ extension WireWriter {
         unsigned(listUpdate.listHash)
         list(listUpdate.notices) { writer, notice in notice.write(into: &writer) }
         listUpdate.writeProfiles(into: &self)
+        list(listUpdate.sessions) { writer, session in session.write(into: &writer) }
     }
 
     mutating func subscription(_ subscription: Subscription) {
@@ -403,8 +406,9 @@ extension WireReader {
             deviceID: try text(bytesMax: Limits.deviceBytesMax),
             customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) })
         let flags = try tag()
-        guard flags < 4 else { throw .unknownTag(flags) }
-        (attach.isLogin, attach.isPushReachable) = (flags & 1 != 0, flags & 2 != 0)
+        guard flags < 16 else { throw .unknownTag(flags) }
+        (attach.isLogin, attach.isPushReachable, attach.isOneOfSeveral) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
+        if flags & 8 != 0 { attach.kind = .listener }
         attach.openedAt = try time()
         attach.record = try optional { reader throws(DecodeError) in try reader.record() }
         return attach
@@ -450,6 +454,7 @@ extension WireReader {
         listUpdate.listHash = try unsigned()
         listUpdate.notices = try list { reader throws(DecodeError) in try RelationshipNotice(from: &reader) }
         try listUpdate.readProfiles(from: &self)
+        listUpdate.sessions = try UserSession.list(from: &self)
         return listUpdate
     }
 

@@ -59,6 +59,8 @@ public enum Limits {
     /// Longest platform name, in bytes.
     public static let platformBytesMax = 32
     public static let deviceBytesMax = 128
+    /// Most streams of a user that hear without being seen (`presence=none`). Beyond it the one that was opened first ends.
+    public static let listenersPerUserMax = 16
     /// Most sessions that one user may have open in the whole cluster. One more evicts the oldest.
     public static let sessionsPerUserMax = 64
     /// Longest value of a durable row, in bytes.

@@ -3,7 +3,7 @@ public struct UserSession: Hashable, Sendable {
     public var id: SessionID
     public var platform: String
     public var deviceID: String
-    /// The node that holds the session's stream.
+    /// The node that holds the session's stream; empty where nobody is told it.
     public var node: String
     /// The time of the login.
     public var since: Milliseconds
@@ -26,15 +26,34 @@ public struct UserSession: Hashable, Sendable {
 
     /// The sessions of several users.
     static func lists(from reader: inout WireReader) throws(DecodeError) -> [[UserSession]] {
-        try reader.list { reader throws(DecodeError) in
-            try reader.list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in try UserSession(from: &reader) }
-        }
+        try reader.list { reader throws(DecodeError) in try list(from: &reader) }
+    }
+
+    /// The sessions of a user.
+    static func list(from reader: inout WireReader) throws(DecodeError) -> [UserSession] {
+        try reader.list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in try UserSession(from: &reader) }
     }
 
     func write(into writer: inout WireWriter) {
         writer.session(id)
         for text in [platform, deviceID, node] { writer.text(text) }
         writer.signed(since)
+    }
+}
+
+extension JSONWriter {
+    /// Writes an open session as an object.
+    ///
+    /// - Parameter isCurrent: whether it is the session that asks; nil to leave that out.
+    public mutating func session(_ session: UserSession, isCurrent: Bool? = nil) {
+        object { json in
+            json.member("sessionID", session.id.description)
+            json.member("platform", session.platform)
+            json.member("deviceID", session.deviceID)
+            if !session.node.isEmpty { json.member("node", session.node) }
+            json.member("since", session.since)
+            if let isCurrent { json.member("isCurrent", isCurrent) }
+        }
     }
 }
 

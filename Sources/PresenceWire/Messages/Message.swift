@@ -44,7 +44,7 @@ public enum Message: Hashable, Sendable {
     case registered(registrationID: UInt64, [UInt64])
     /// Answers ``watch(_:)``.
     case watched([Watched])
-    /// Sends a user's subscription list, or a change of it.
+    /// Sends a user's subscription list, or a change of it; also the user's open sessions, or these alone.
     case listUpdate(ListUpdate)
     /// Ends the stream of this session.
     case end(SessionID, user: UserID, reason: String)
@@ -157,7 +157,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 22
+    public static let protocolVersion: UInt64 = 23
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.
@@ -211,7 +211,16 @@ public struct ConnectionID: Comparable, Hashable, Sendable {
 
 /// A session, as its gateway describes it to the owner of its user.
 public struct Attach: Hashable, Sendable {
+    /// The part that the stream has in the status of its user.
+    public enum Kind: Sendable {
+        /// The user is ONLINE while it is open.
+        case session
+        /// It hears without being seen (`presence=none`): it is no session of the user, and changes no status.
+        case listener
+    }
+
     public var session: SessionID
+    public var kind = Kind.session
     public var user: UserID
     public var platform: String
     /// The device's ID; empty if the client did not name its device.
@@ -222,6 +231,8 @@ public struct Attach: Hashable, Sendable {
     public var isLogin: Bool
     /// Whether vendor push reaches the device. The policy may then keep the user ONLINE after the session is lost (N19).
     public var isPushReachable: Bool
+    /// Whether the gateway was last sent more sessions of the user than this one (``ListUpdate/sessions``). A new owner corrects that.
+    public var isOneOfSeveral = false
     /// The time of the login, by the clock of the gateway's node.
     public var openedAt: Milliseconds = 0
     /// The newest record of the user that the gateway holds. The owner may hold an older one.
@@ -396,6 +407,8 @@ public struct ListUpdate: Hashable, Sendable {
     ///
     /// A session that was not shown all that it followed before is shown their statuses once more, as the user may see them now.
     public var formerFriends: [Followed] = []
+    /// All open sessions of the user, without the names of their nodes, in the order of their logins; empty if the message does not say.
+    public var sessions: [UserSession] = []
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

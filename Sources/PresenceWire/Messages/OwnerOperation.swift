@@ -156,6 +156,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case viewer = 2
         /// The part of any node about the streams of the request's user.
         case view = 3
+        /// The part of the owner of the request's user, for that user itself: nothing about others.
+        case own = 4
     }
 
     /// A user to subscribe to.

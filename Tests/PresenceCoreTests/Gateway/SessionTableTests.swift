@@ -10,7 +10,8 @@ import Testing
 
     private mutating func open(_ number: UInt64, as user: WatchIndex.UserIndex = 0) -> Gateway.SessionIndex {
         let resume = ResumePosition(resumeFrom: nil, nodePosition: 0, openedAt: 0)
-        return table.open(SessionTable.Session(id: id(number), user: user, resume: resume))
+        let attach = Attach(session: id(number), user: UserID(app: "default", id: "ann"), platform: "ios")
+        return table.open(SessionTable.Session(attach, user: user, resume: resume))
     }
 
     @Test("The index of a closed session is used again, and finds the new session only")

@@ -24,7 +24,9 @@ import Testing
     @Test("A log reads what it has written") func text() throws {
         var log = log([1, 2, 3])
         log.markDelivered([version(1), version(2)])
-        log.sessions = [WebhookLog.Session(id: SessionID(stamp: 7, node: 9), platform: "web")]
+        log.sessions = ["", "a b=ü"].map {
+            WebhookLog.Session(id: SessionID(stamp: 7, node: 9), platform: "web", deviceID: $0)
+        }
         #expect(try WebhookLog(row(String(decoding: log.text, as: UTF8.self))) == log)
     }
 
@@ -32,7 +34,8 @@ import Testing
         "A row of another form is an error",
         arguments: [
             "", "x", "1", "00000000000000000001000g", "000000000000000000010000 web", "0 000000000000000000010000",
-            "0 000000000000000000010000=", "0 000000000000000000010000:web", "0 +00000000000000000010000=web", "0\n",
+            "0 000000000000000000010000=", "0 000000000000000000010000=web=x",
+            "0 000000000000000000010000:web", "0 +00000000000000000010000=web", "0\n",
             "0\n+000000000000000000020000 ", "0\n+000000000000000000020000{}x",
             "0\n+000000000000000000020000 {}\n+000000000000000000020000 {}", "000000000000000000010000\n+",
             "000000000000000000010000\n?000000000000000000020000 {}",
@@ -93,7 +96,21 @@ import Testing
     @Test("The bytes of a log are bounded") func bytes() {
         var log = WebhookLog()
         for time in 1...30 { log.append(Array(repeating: UInt8(ascii: "x"), count: 4_000), version: version(Milliseconds(time))) }
-        #expect(log.trim(at: 31).full == 18)
+        #expect(log.trim(at: 31).full == 19)
         #expect(log.text.count < WebhookLog.eventsBytesMax + 2_000)
+    }
+
+    @Test("The row has room for the most sessions with the longest names, and for all events") func room() {
+        var log = WebhookLog()
+        for time in 1...WebhookLog.waitingMax + WebhookLog.deliveredMax {
+            log.append(Array(repeating: UInt8(ascii: "x"), count: 441), version: version(Milliseconds(time)))
+        }
+        let (platform, device) = (
+            String(repeating: "p", count: Limits.platformBytesMax), String(repeating: "d", count: Limits.deviceBytesMax)
+        )
+        log.sessions = (0..<UInt64(Limits.sessionsPerUserMax)).map {
+            WebhookLog.Session(id: SessionID(stamp: $0, node: 9), platform: platform, deviceID: device)
+        }
+        #expect(log.text.count < Limits.rowBytesMax)
     }
 }

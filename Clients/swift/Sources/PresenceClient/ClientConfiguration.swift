@@ -21,6 +21,10 @@ public struct ClientConfiguration: Sendable {
     ///
     /// Set the ``deviceID``, too. Then a login of another device of the platform does not replace this one.
     public var isPushReachable = false
+    /// Whether the client hears without being seen: its stream is no session of the user, and changes no status. Default false.
+    ///
+    /// It receives what the user's sessions receive. For bots, notification services and wall displays.
+    public var hearsUnseen = false
     /// The custom status that the first login sets; nil leaves it unchanged.
     public var customStatus: String?
     /// The most users of one call. Default: ``CallLimits/rollcall``.

@@ -11,6 +11,7 @@ enum ServerEvent: Equatable {
     case subscriptionSyncCompleted(SubscribeType)
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
     case subscriptionExpired([String])
+    case sessionsChanged([DeviceSession])
     case relationship(RelationshipNews)
     case kickedOffline(reason: String)
     case loggedOut
@@ -32,6 +33,7 @@ enum ServerEvent: Equatable {
                     subscriptions: Self.entries(change.subscriptions, or: change.subscribed),
                     unsubscriptions: Self.entries(change.unsubscriptions, or: change.unsubscribed)))
         case "onSubscriptionExpired": self = .subscriptionExpired(try JSON.decode(Expired.self, from: event.data).userIDs)
+        case "onSessionsChanged": self = .sessionsChanged(try JSON.decode(Wire.SessionList.self, from: event.data).sessions)
         case "onKickedOffline":
             let reason = try JSON.decode(Kicked.self, from: event.data).reason
             // Nodes of an earlier version send this in place of `onLogout`.

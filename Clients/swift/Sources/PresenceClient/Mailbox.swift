@@ -32,6 +32,10 @@ struct Mailbox {
         switch event {
         case .userStatusChanged(let statuses): for status in statuses { add(status) }
         case .subscriptionChangedOnOtherDevices(let change): add(change)
+        case .sessionsChanged:
+            // It has all sessions, in the place of those that its reader has not received.
+            items.removeAll { if case .event(.sessionsChanged) = $0 { true } else { false } }
+            append(.event(event))
         default: append(.event(event))
         }
     }

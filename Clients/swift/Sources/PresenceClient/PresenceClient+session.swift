@@ -93,6 +93,7 @@ extension PresenceClient {
         // This code does not see the PINGs of HTTP/2: comments show that the node runs.
         var query =
             "alive=client&comments=true&heartbeat=\(StreamWatch.heartbeatSeconds)&platform=\(percentEncoded(configuration.platform))"
+        if configuration.hearsUnseen { query += "&presence=none" }
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
         if configuration.isPushReachable { query += "&pushReachable=true" }
         if let loginStatus, order.holds(.customStatus, loginStatus.call) {
@@ -133,6 +134,7 @@ extension PresenceClient {
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
+        case .sessionsChanged(let sessions): broadcaster.send(.sessionsChanged(sessions))
         case .relationship(let news): friendship.receive(news)
         case .kickedOffline(let reason):
             // The answer to the own logout ends the session.

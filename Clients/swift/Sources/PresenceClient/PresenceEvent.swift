@@ -10,6 +10,8 @@ public enum PresenceEvent: Sendable, Equatable {
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
     /// Subscriptions to these users have expired. Sent only if the app's policy says so (`subscription.notifyExpiry`).
     case subscriptionExpired([String])
+    /// The own user's open sessions on all devices have changed. It comes after a login, too, if there are others.
+    case sessionsChanged([DeviceSession])
     /// The own relationship chain has changed, or the profile of a user whom the own user follows.
     case relationshipChanged(RelationshipChange)
     /// The node ended the session. The client does not log in again by itself.

@@ -12,6 +12,8 @@ public protocol PresenceListener: AnyObject, Sendable {
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
     /// Subscriptions to these users have expired. Called only if the app's policy says so (`subscription.notifyExpiry`).
     func onSubscriptionExpired(_ userIDs: [String])
+    /// The own user's open sessions on all devices have changed. Called after a login, too, if there are others.
+    func onSessionsChanged(_ sessions: [DeviceSession])
     /// The own relationship chain has changed, or the profile of a user whom the own user follows.
     func onRelationshipChanged(_ change: RelationshipChange)
     /// The node ended the session. The client does not log in again by itself.
@@ -35,6 +37,8 @@ extension PresenceListener {
     /// Does nothing.
     public func onSubscriptionExpired(_ userIDs: [String]) {}
     /// Does nothing.
+    public func onSessionsChanged(_ sessions: [DeviceSession]) {}
+    /// Does nothing.
     public func onRelationshipChanged(_ change: RelationshipChange) {}
     /// Does nothing.
     public func onKickedOffline(reason: String) {}
@@ -50,6 +54,7 @@ extension PresenceListener {
         case .subscriptionSyncCompleted(let type): onSubscriptionSyncCompleted(type)
         case .subscriptionChangedOnOtherDevices(let change): onSubscriptionChangedOnOtherDevices(change)
         case .subscriptionExpired(let users): onSubscriptionExpired(users)
+        case .sessionsChanged(let sessions): onSessionsChanged(sessions)
         case .relationshipChanged(let change): onRelationshipChanged(change)
         case .kickedOffline(let reason): onKickedOffline(reason: reason)
         case .loggedOut: onLogout()

@@ -17,5 +17,5 @@ enum RepeatedCalls {
     }
 
     /// Whether a lost answer leaves no doubt, because the operation only reads.
-    static func isRead(_ operation: String) -> Bool { operation.hasPrefix("get") || operation.hasPrefix("check") }
+    static func isRead(_ operation: String) -> Bool { ["get", "check", "explain"].contains { operation.hasPrefix($0) } }
 }

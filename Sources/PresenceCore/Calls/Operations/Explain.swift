@@ -70,6 +70,7 @@ enum ExplanationText {
             case .target: writeTarget(request.user, viewer: other, into: &json, owner, cluster, at: now)
             case .viewer: writeViewer(request.user, target: other, into: &json, owner, cluster, at: now)
             case .view: writeView(of: other, viewer: request.user, into: &json, edge, cluster)
+            case .own: writeOwn(request.user, into: &json, owner, cluster, at: now)
             }
         }
         return .explained(part, json.bytes)
@@ -105,6 +106,27 @@ enum ExplanationText {
                     "the target is hidden from the viewer, who sees \(hiddenView.statusType.name) since \(hiddenView.lastOnlineStatusUpdateTime)"
                 )
             }
+        }
+    }
+
+    /// The part for the user itself. It does not say who watches the user.
+    private static func writeOwn(
+        _ id: UserID, into json: inout JSONWriter, _ owner: borrowing Owner, _ cluster: Cluster, at now: Now
+    ) {
+        let user = owner.index(ofKnown: id).map { owner.users[$0] } ?? OwnedUser(record: Record(blank: id))
+        let policy = owner.policies.policy(of: id)
+        json.member("userID", id.id)
+        json.key("userStatus")
+        json.userStatus(
+            user.record, showsPlatforms: policy.exposesPlatforms, isUnknown: policy.selfReport == .unknown, isOwn: true)
+        write(user.sessions, into: &json, cluster, at: now)
+        json.member("visibility", (user.record.privacy?.visibility.mode ?? .everyone).rawValue)
+        json.member("invisible", user.record.privacy?.visibility.isInvisible ?? false)
+        json.key("because")
+        json.array { json in
+            for reason in reasons(of: user, cluster, at: now) { json.string(reason) }
+            if user.listeners.isEmpty { return }
+            json.string("\(user.listeners.count) streams hear without being seen, and do not make the user ONLINE (presence=none)")
         }
     }
 

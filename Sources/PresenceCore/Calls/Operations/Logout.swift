@@ -22,8 +22,10 @@ extension Logout {
     static func perform(
         _ request: LogoutRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
     ) -> OwnerReply<DoneAnswer> {
+        let user = owner.index(of: call.id)
+        if let session = request.session, Listener.end(session, of: user, by: &owner, &outbox) { return .now(DoneAnswer()) }
         let isPublished = UserCall(id: call.id, now: call.now).logout(request.session, of: &owner, into: &outbox)
-        if !isPublished { call.writeAgain(owner.index(of: call.id), of: owner, into: &outbox) }
+        if !isPublished { call.writeAgain(user, of: owner, into: &outbox) }
         return .whenStored(DoneAnswer())
     }
 }

@@ -11,7 +11,8 @@ extension API {
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
             pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
             delFriendsFromFriendGroup, addBlackList, deleteBlackList, getBlackList, checkBlackList, checkFriends, getSelfProfile,
-            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew, alive
+            getUsersProfile, modifySelfProfile, importFriends, deleteAllFriends, streamTicket, renew, alive,
+            getSessions, explainSelf
 
         package var name: String { "\(self)" }
 
@@ -28,6 +29,8 @@ extension API {
             case .streamTicket: StreamTicket.self
             case .renew: Renew.self
             case .alive: Alive.self
+            case .getSessions: GetSessions.self
+            case .explainSelf: ExplainSelf.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
             case .addFriend: AddFriend.self

@@ -70,22 +70,10 @@ extension QueryOnlineStatus {
     /// The sessions of a user that this node owns. Those in their grace are not open.
     static func sessions(of user: UserID, _ owner: borrowing Owner, _ cluster: borrowing Cluster) -> [UserSession] {
         guard let index = owner.index(ofKnown: user) else { return [] }
-        return owner.users[index].sessions.filter { $0.graceDeadline == nil }.map { session in
+        return owner.users[index].openSessions.map { session in
             UserSession(
                 id: session.id, platform: session.platform, deviceID: session.deviceID,
                 node: cluster.peers[session.peer].peer.id.rawValue, since: session.openedAt)
-        }
-    }
-}
-
-extension JSONWriter {
-    fileprivate mutating func session(_ session: UserSession) {
-        object { json in
-            json.member("sessionID", session.id.description)
-            json.member("platform", session.platform)
-            json.member("deviceID", session.deviceID)
-            json.member("node", session.node)
-            json.member("since", session.since)
         }
     }
 }
@@ -116,6 +104,10 @@ extension Calls {
         at now: Now
     ) {
         guard case .sessions(let users) = sent.request.operation else { return }
+        if case .owner = waiting[sent.call]?.call {
+            let current = waiting.originSession(of: sent.call).session
+            return finish(sent.call, .ownSessions(lists.first ?? [], current: current), edge, &cluster)
+        }
         for (user, list) in zip(users, lists) { waiting[sent.call]?.answered.sessions[user] = list }
         advance(sent.call, edge, owner, &cluster, at: now)
     }

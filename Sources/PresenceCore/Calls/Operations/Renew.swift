@@ -23,7 +23,7 @@ enum Renew: ClientOperation {
         _ request: RenewRequest, of user: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) -> PresenceWire.Answer {
         guard let index = owner.users.index(of: user),
-            let session = owner.users[index].sessions.first(where: { $0.id == request.session && $0.graceDeadline == nil })
+            let session = owner.users[index].streams.first(where: { $0.id == request.session && $0.graceDeadline == nil })
         else { return .refused(Refusal(code: 6017, detail: "sessionID: is not an open session of the user")) }
         cluster.send(.renew(session.id, user: user, until: request.expiresAt), to: session.peer)
         return .done

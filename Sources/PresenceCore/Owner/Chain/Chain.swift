@@ -548,7 +548,7 @@ extension Owner {
         in turn: inout Turn
     ) {
         let id = users.user(at: user)
-        let hasListener = !users[user].sessions.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
+        let hasListener = !users[user].streams.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
         var news: ChainNews? = hasListener ? ChainNews() : nil
         // Clients pass all changes of a list together.
         var begun: [Row.Kind] = []

@@ -130,7 +130,7 @@ extension ChainNews {
         let policy = owner.policies.policy(of: id)
         guard !notices.isEmpty || isSilent, policy.chain.isEnabled else { return }
         if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: turn.now).add(notices, by: &owner, into: &turn.outbox) }
-        guard !owner.users[user].sessions.isEmpty else { return }
+        guard !owner.users[user].streams.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices
         follow(user, in: &update, by: owner, at: turn.now)

@@ -112,7 +112,7 @@ struct FollowCall {
         let evictionVersion = owner.nextVersion(at: now)
         let evicted = quota.evict(downTo: owner.subscriptionsMax(of: user), besides: inactive, version: evictionVersion, from: &owner)
         // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
-        let sessions = owner.users[user].sessions
+        let sessions = owner.users[user].streams
         let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
         let active = owner.subscriptions(of: user)
         let followed = asked.targets.filter { active.contains($0.user) }.map {

@@ -86,7 +86,7 @@ extension Owner {
     /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the
     /// call.
     func name(_ origin: OriginSession, in listUpdate: inout ListUpdate, of user: Index) {
-        let sessions = users[user].sessions
+        let sessions = users[user].streams
         let origin = origin == .unknown && sessions.count == 1 ? .session(sessions[0].id) : origin
         listUpdate.originSession = origin
         listUpdate.isNews =

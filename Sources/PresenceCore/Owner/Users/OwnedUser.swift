@@ -15,11 +15,15 @@ struct OwnedUser {
     var factsHash: UInt64 = 0
     /// The sessions, sorted by ID.
     var sessions: [OwnedSession] = []
+    /// The streams that hear without being seen, in the order of their beginning. They change no status: see ``Listener``.
+    var listeners: [OwnedSession] = []
     /// The nodes that watch the user, sorted, because the order reaches the wire.
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
     /// The hash of the list as it was sent to the nodes with sessions. It changes with each change that they receive.
     var listHash: UInt64 = 0
+    /// A hash of the open sessions that the nodes with sessions were last sent; 0 if they were sent none: see ``SessionNews``.
+    var toldSessions: UInt64 = 0
     /// The time until which the user stays ONLINE without a session, because gateways may still register sessions. Nil once the status is
     /// confirmed.
     var confirmationDeadline: Instant?
@@ -68,23 +72,28 @@ struct OwnedUser {
         guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
         if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant() { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
-        let isIdle = sessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil && unpublishedCount == 0
+        let isIdle =
+            streams.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil && unpublishedCount == 0
         return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
     }
 
     /// Whether the user can be removed without a loss.
     var isBlank: Bool {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && confirmationDeadline == nil
-            && lists.isEmpty
+            && lists.isEmpty && listeners.isEmpty
     }
 
     /// The hash ``listHash``; nil while a change of the list waits for a disk.
     var publishedListHash: UInt64? { unpublishedCount == 0 ? listHash : nil }
 
-    /// The nodes that hold a session of the user, sorted.
+    /// The sessions and the listeners, which receive the same.
+    var streams: [OwnedSession] { listeners.isEmpty ? sessions : sessions + listeners }
+
+    /// The nodes that hold a session or a listener of the user, sorted.
     var sessionPeers: [PeerIndex] {
         var peers: [PeerIndex] = []
         for session in sessions where !peers.contains(session.peer) { peers.append(session.peer) }
+        for listener in listeners where !peers.contains(listener.peer) { peers.append(listener.peer) }
         return peers.sorted()
     }
 

@@ -9,6 +9,7 @@ struct PeerReport {
     func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
+        if attach.kind == .listener { return Listener.attach(attach, from: peer, to: &owner, &outbox, at: now) }
         // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
@@ -17,7 +18,7 @@ struct PeerReport {
             isPushReachable: attach.isPushReachable, registrationID: owner.registrations[peer]?.id ?? 0)
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
-        let isFirst = owner.users[user].sessions.isEmpty
+        let isFirst = owner.users[user].streams.isEmpty
         let (disconnectedCount, ended) = owner.modify(user) { user in
             let disconnectedCount = user.retire { $0.id != session.id && $0.isReturn(of: session) }
             if isLogin {
@@ -25,12 +26,14 @@ struct PeerReport {
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
             }
             user.open(session)
+            if attach.isOneOfSeveral, user.toldSessions == 0 { user.toldSessions = SessionNews.unknown }
             let replaced = user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient)
             return (disconnectedCount, replaced + user.endBeyondLimit(session, isLogin: isLogin))
         }
         owner.count { $0.sessionsDisconnected += disconnectedCount }
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
+        change.replaced = ended.map(\.id)
         // A login that was late, and has lost against a newer one, changes nothing.
         let isNewest = isLogin && !ended.contains { $0.id == session.id }
         if isNewest, let customStatus = attach.customStatus, !customStatus.isEmpty {
@@ -63,7 +66,7 @@ struct PeerReport {
     func detach(_ detach: Detach, isMoving: Bool, from owner: inout Owner, _ outbox: inout Outbox) {
         guard let user = owner.users.index(of: detach.user),
             let position = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
-        else { return }
+        else { return Listener.detach(detach, from: peer, of: &owner) }
         switch detach.cause {
         case .loggedOut:
             let session = owner.modify(user) { user in
@@ -121,6 +124,7 @@ struct PeerReport {
             var disconnectedCount: UInt64 = 0
             let isChanged = owner.modify(user) { user in
                 var isChanged = false
+                user.listeners.removeAll { $0.peer == peer && $0.registrationID != registration.id }
                 for position in user.sessions.indices {
                     let session = user.sessions[position]
                     guard session.peer == peer, session.registrationID != registration.id, session.graceDeadline == nil else { continue }

@@ -49,6 +49,8 @@ struct StatusChange {
     var end: End?
     /// The sessions whose devices were logged out, or are not reachable by push any more.
     var departed: [OwnedSession] = []
+    /// The sessions that a login has ended, or whose place it has taken.
+    var replaced: [SessionID] = []
     /// The devices whose place a login has taken (``OwnedUser/replacedDevices(by:isLogin:ended:scope:)``).
     var replacedDevices: [PushDevice] = []
     /// Whether another node has sent the record. It is then published even if the change writes nothing.

@@ -72,7 +72,7 @@ extension OwnedUser {
     /// Of value are a custom status, an event in force, a subscription, a row of another list, a visibility, a device that push reaches and
     /// a registration. A user that is already removed is not worthless.
     fileprivate var isWorthless: Bool {
-        guard sessions.isEmpty, record.statusType != .online, subscriptions.liveCount == 0 else { return false }
+        guard streams.isEmpty, record.statusType != .online, subscriptions.liveCount == 0 else { return false }
         guard confirmationDeadline == nil, unpublishedCount == 0, keptBeforeRule.isEmpty, lists.liveCount == 0 else { return false }
         let isRemoved = record.isBlank && (record.version > .zero || (subscriptions.isEmpty && lists.isEmpty))
         return !isRemoved && record.customStatus.isEmpty && !record.hasEvents && !record.hasPrivacy && !record.isRegistered

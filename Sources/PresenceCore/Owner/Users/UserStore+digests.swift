@@ -44,7 +44,7 @@ extension UserStore {
                 guard !self[user].isReplica else { return }
                 let hash = ViewDigest.hash(self[user].nameHash, self[user].record.version)
                 for peer in self[user].watchers { hashes[peer * ranges.count + position] ^= hash }
-                for session in self[user].sessions where session.graceDeadline == nil {
+                for session in self[user].streams where session.graceDeadline == nil {
                     hashes[session.peer * ranges.count + position] ^= ViewDigest.hash(of: session.id)
                 }
             }
@@ -62,7 +62,7 @@ extension UserStore {
                     let version = ViewDigest.hash(self[user].nameHash, self[user].record.version)
                     hashes[range] ^= ViewDigest.hash(version, knownSince: self[user].record.knownSince)
                 }
-                for session in self[user].sessions where session.peer == peer && session.graceDeadline == nil {
+                for session in self[user].streams where session.peer == peer && session.graceDeadline == nil {
                     hashes[range] ^= ViewDigest.ownerHash(of: session.id, listHash: self[user].publishedListHash)
                 }
             }

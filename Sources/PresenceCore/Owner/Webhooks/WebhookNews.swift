@@ -16,12 +16,12 @@ struct WebhookNews {
         case customStatus = "CustomStatus"
         case kick = "Kick"
         case tokenExpired = "TokenExpired"
-
-        /// Whether a login of the same change takes the place of the session, and is the only event about the two (X4).
-        var isLoss: Bool { self == .disconnect || self == .tokenExpired }
+        case replaced = "Replaced"
     }
 
     /// Compares the announced sessions with the open ones after a change, and adds an event for each difference.
+    ///
+    /// The log keeps the announced sessions until their ends are events as well. So each login has one end, also after an owner has died.
     ///
     /// - Parameters:
     ///   - isWritten: whether the change has written the record.
@@ -33,26 +33,28 @@ struct WebhookNews {
         guard !owned.isReplica else { return }
         let held = owned.list(.webhookLog).contains("") ? OwnedWebhookLog(user: user).log(in: owner) : WebhookLog()
         var log = held
-        var actions: [(action: Action, reason: String?, platform: String?)] = []
-        for session in owned.sessions where !held.sessions.contains(where: { $0.id == session.id }) {
-            log.sessions.append(WebhookLog.Session(id: session.id, platform: session.platform))
-            actions.append((.login, nil, session.platform))
-        }
-        let hasLogin = !actions.isEmpty
+        var actions: [(action: Action, reason: String?, session: WebhookLog.Session?)] = []
+        let begun = owned.sessions.filter { session in !held.sessions.contains { $0.id == session.id } }.map(\.announced)
         for session in held.sessions where !owned.sessions.contains(where: { $0.id == session.id }) {
-            guard let end = end(of: session, change, isUnconfirmed: owned.confirmationDeadline != nil) else { continue }
+            guard let cause = cause(ofEnd: session, change, begun, isUnconfirmed: owned.confirmationDeadline != nil) else { continue }
             log.sessions.removeAll { $0 == session }
-            if !hasLogin || !end.action.isLoss { actions.append((end.action, end.reason, session.platform)) }
+            actions.append((cause.action, cause.reason, session))
         }
+        log.sessions += begun
+        actions += begun.map { (.login, nil, $0) }
         if case .kick? = change.end, actions.isEmpty { actions.append((.kick, nil, nil)) }
         if actions.isEmpty, owned.record.customStatus != customStatus { actions.append((.customStatus, nil, nil)) }
         guard log != held || !actions.isEmpty else { return }
-        for (action, reason, platform) in actions {
+        for (action, reason, session) in actions {
             append(to: &log, by: &owner, of: isWritten ? owned.record.version : .zero) { json, version, id in
                 json.member("type", "stateChange")
                 json.member("action", action.rawValue)
                 if let reason { json.member("reason", reason) }
-                if let platform { json.member("platform", platform) }
+                if let session {
+                    json.member("sessionID", session.id.description)
+                    json.member("platform", session.platform)
+                    json.member("deviceID", session.deviceID)
+                }
                 json.event(of: id, version, at: now)
                 json.key("userStatus")
                 json.userStatus(owned.record.withoutEvents)
@@ -62,9 +64,16 @@ struct WebhookNews {
     }
 
     /// How an announced session that is not open has ended; nil if a gateway may still register it.
-    private func end(
-        of session: WebhookLog.Session, _ change: StatusChange, isUnconfirmed: Bool
+    ///
+    /// - Parameter begun: the sessions that this change announces. One of the same device is the return of a session that was lost.
+    private func cause(
+        ofEnd session: WebhookLog.Session, _ change: StatusChange, _ begun: [WebhookLog.Session], isUnconfirmed: Bool
     ) -> (action: Action, reason: String?)? {
+        if change.replaced.contains(session.id) { return (.replaced, nil) }
+        let mayBeOpen = isUnconfirmed && session.deviceID.isEmpty
+        if !mayBeOpen, begun.contains(where: { $0.platform == session.platform && $0.deviceID == session.deviceID }) {
+            return (.replaced, nil)
+        }
         switch change.end {
         case .kick: return (.kick, nil)
         case .logout: return (.logout, nil)
@@ -114,7 +123,7 @@ struct WebhookNews {
     func begin(by owner: inout Owner, into outbox: inout Outbox) {
         outbox.webhookUsers.append(owner.users.user(at: user))
         var log = OwnedWebhookLog(user: user).log(in: owner)
-        let sessions = owner.users[user].sessions.map { WebhookLog.Session(id: $0.id, platform: $0.platform) }
+        let sessions = owner.users[user].sessions.map(\.announced)
         guard log.sessions != sessions else { return }
         log.sessions = sessions
         outbox.writeInBulk { write(&log, by: &owner, into: &$0) }
@@ -142,6 +151,10 @@ struct WebhookNews {
         OwnedWebhookLog(user: user).write(log, by: &owner, in: &outbox[at: now])
         if log.hasWaiting { outbox.webhookUsers.append(owner.users.user(at: user)) }
     }
+}
+
+extension OwnedSession {
+    fileprivate var announced: WebhookLog.Session { WebhookLog.Session(id: id, platform: platform, deviceID: deviceID) }
 }
 
 extension JSONWriter {

@@ -55,7 +55,7 @@ extension Owner {
         if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn) }
         SubscriptionEnds.repairLater(of: user, after: row, by: &self, at: turn.now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
-        if !users[user].sessions.isEmpty { queueList(of: user, into: &turn.outbox) }
+        if !users[user].streams.isEmpty { queueList(of: user, into: &turn.outbox) }
         guard !users[user].isReplica else { return true }
         if row.kind == .chainOutbox, row.value != nil {
             turn.outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
