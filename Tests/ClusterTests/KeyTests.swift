@@ -66,6 +66,33 @@ import Testing
 
     // MARK: Rotation
 
+    /// Event streams that are read until they end.
+    private final class HeldStreams: Sendable {
+        private let opened = Mutex(0)
+        private let ended = Mutex(0)
+        let changes = ChangeSignal()
+
+        func openedCount() -> Int { opened.withLock { $0 } }
+
+        func endedCount() -> Int { ended.withLock { $0 } }
+
+        func hold(port: Int, token: String) async {
+            let stream = HTTPExchange.stream(
+                host: "127.0.0.1", port: port, path: "/v1/events?platform=web", headers: [("authorization", "Bearer \(token)")],
+                on: MultiThreadedEventLoopGroup.singleton.next())
+            var isFirst = true
+            do {
+                for try await _ in stream where isFirst {
+                    isFirst = false
+                    opened.withLock { $0 += 1 }
+                    changes.notify()
+                }
+            } catch { changes.notify() }
+            ended.withLock { $0 += 1 }
+            changes.notify()
+        }
+    }
+
     /// Makes calls one after the other at all nodes, by ten callers. Returns the answers that were not 200.
     private static func calls(_ count: Int, _ keys: Keys, secret index: Int) async throws -> [String] {
         try await withThrowingTaskGroup(of: [String].self) { group in
@@ -86,28 +113,13 @@ import Testing
     @Test("While keys are replaced twice under load no call is refused and no stream ends, and each old key is refused after its end")
     func rotation() async throws {
         let keys = try await Keys(Self.secrets([0]))
-        let opened = Mutex(0)
-        let ended = Mutex(0)
-        let changes = ChangeSignal()
+        let held = HeldStreams()
         let streams = try (0..<200).map { index in
-            let stream = HTTPExchange.stream(
-                host: "127.0.0.1", port: keys.cluster.nodes[index % 3].ports.client, path: "/v1/events?platform=web",
-                headers: [("authorization", "Bearer \(try Self.token(0, user: "viewer\(index)"))")],
-                on: MultiThreadedEventLoopGroup.singleton.next())
-            return Task {
-                var isFirst = true
-                do {
-                    for try await _ in stream where isFirst {
-                        isFirst = false
-                        opened.withLock { $0 += 1 }
-                        changes.notify()
-                    }
-                } catch { changes.notify() }
-                ended.withLock { $0 += 1 }
-                changes.notify()
-            }
+            let (port, token) = (keys.cluster.nodes[index % 3].ports.client, try Self.token(0, user: "viewer\(index)"))
+            return Task { await held.hold(port: port, token: token) }
         }
-        try await changes.until("200 streams are open") { opened.withLock { $0 } == 200 }
+        let (opened, ended, changes) = (held.openedCount, held.endedCount, held.changes)
+        try await changes.until("200 streams are open") { opened() == 200 }
         var refused: [String] = []
         for (old, new) in [(0, 1), (1, 2)] {
             // The new secret is made known before anybody signs with it.
@@ -130,7 +142,7 @@ import Testing
             refused += try await after
         }
         #expect(refused == [])
-        #expect(ended.withLock { $0 } == 0 && opened.withLock { $0 } == 200)
+        #expect(ended() == 0 && opened() == 200)
         for stream in streams { stream.cancel() }
         try await keys.cluster.stop()
     }

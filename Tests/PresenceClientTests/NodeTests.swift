@@ -233,7 +233,7 @@ import Testing
 
     @Test("A dropped session leaves the user OFFLINE, and the next login tells everything again", arguments: [false, true])
     func disconnect(overURLSession: Bool) async throws {
-        let fixture = try await Fixture.start(nodes: 3) { $0.core.offlineGrace = .zero }
+        let fixture = try await Fixture.start(nodes: 3) { $0.core.policy.offlineGrace = .zero }
         let ann = try await fixture.client("ann", nodes: [0]) { $0.prefersURLSession = overURLSession }
         let bob = try await fixture.client("bob", nodes: [2]) { $0.prefersURLSession = overURLSession }
         let (toldToAnn, toldToBob) = (ann.onUserStatusChanged, bob.onUserStatusChanged)

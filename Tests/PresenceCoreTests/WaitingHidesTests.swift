@@ -80,7 +80,7 @@ import Testing
     @Test("Calls of another time, of presets without a grace and of policies with a long one do not wait", arguments: [0, 2, 5])
     mutating func noWait(grace: Int) {
         var settings = CoreSettings()
-        settings.offlineGrace = .seconds(grace)
+        settings.policy.offlineGrace = .seconds(grace)
         cluster = TestCluster(nodes: 3, settings: settings)
         cluster.waitsForHides = false
         begin()

@@ -11,7 +11,7 @@ enum HidingSoonChecks {
     /// A view that has gone OFFLINE since the call, although the user did not, follows from the call. If the last sign of life in it is
     /// older than the call, the user looks lost, and was lost one grace before.
     static func check(_ call: SimulatedCall, _ cluster: SimulatedCluster) {
-        let grace = cluster.options.settings.offlineGrace.wholeMilliseconds
+        let grace = cluster.options.settings.policy.offlineGrace.wholeMilliseconds
         guard grace > 0, !cluster.isExcused(by: .split, .clockJumps), !cluster.isExcused(by: .policyChanges),
             let owner = cluster.owner(of: call.user), cluster.nodes[owner].isUp
         else { return }

@@ -28,9 +28,7 @@ enum ExplainSelf: ClientOperation {
         API.Parsed(call: .owner(.explain(subject, .own)), subject: subject, errors: [])
     }
 
-    static func write(
-        _ answer: Explain.Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter
-    ) throws(Problem) {
+    static func write(_ answer: Explain.Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         guard let part = answer.parts.first, part.part == .own else { throw .wrongAnswer }
         json.value(part.json)
     }

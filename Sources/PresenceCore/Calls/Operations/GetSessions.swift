@@ -39,9 +39,7 @@ enum GetSessions: ClientOperation {
         API.Parsed(call: .owner(.sessions([subject])), subject: subject, errors: [], session: try fields.session())
     }
 
-    static func write(_ answer: Answer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
-        throws(Problem)
-    {
+    static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
             json.key("sessions")
             json.array { json in for session in answer.sessions { json.session(session, isCurrent: session.id == answer.current) } }
