@@ -14,20 +14,19 @@ final class ConnectionGate: ChannelInboundHandler {
     typealias InboundOut = any Channel
 
     private let limits: ConnectionLimits
-    /// Whether the addresses of the connections are those of clients, and not of proxies.
-    private let countsAddresses: Bool
+    private let addresses: ClientAddresses
     /// The refusals of the present interval, and its beginning.
     private var refusals = (count: 0, since: NIODeadline.distantPast)
     private var isPaused = false
 
-    init(_ limits: ConnectionLimits, countsAddresses: Bool) {
+    init(_ limits: ConnectionLimits, addresses: ClientAddresses) {
         self.limits = limits
-        self.countsAddresses = countsAddresses
+        self.addresses = addresses
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let connection = unwrapInboundIn(data)
-        let address = countsAddresses ? ConnectionLimits.Address(connection.remoteAddress) : nil
+        let address = addresses == .ofConnections ? ConnectionLimits.Address(connection.remoteAddress) : nil
         guard limits.enter(address) else {
             let now = NIODeadline.now()
             if now - refusals.since > ConnectionLimits.pauseAfterRefusals { refusals = (0, now) }

@@ -24,8 +24,6 @@ public final class HTTPLoop {
     /// A timer for each would keep a closed connection's memory until it fires.
     private(set) var undecided = UnorderedList<ProtocolDetector>()
     var pacedAddresses = PacedAddresses()
-    /// Each connection begins with the header of the PROXY protocol: see ``ProxyHeaderReader``.
-    private(set) var isBehindProxy = false
     private var isSweeping = false
     /// The detectors and connections below these indices have not had their turn in the present sweep.
     private var unswept = (detectors: 0, connections: 0)
@@ -73,9 +71,6 @@ public final class HTTPLoop {
 
     /// The number of open connections.
     public var connectionsCount: Int { connections.count }
-
-    /// Serves clients who come through proxies that name them. Called before the first connection.
-    func expectProxyHeaders() { isBehindProxy = true }
 
     func add(_ connection: HTTPServerConnection) {
         openConnections.add(connection)

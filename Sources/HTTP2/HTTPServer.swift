@@ -30,10 +30,10 @@ public final class HTTPServer: Sendable {
     ///
     /// - Parameters:
     ///   - limits: the limits on connections; nil for as many as there are descriptors.
-    ///   - isBehindProxy: whether each connection begins with the header of the PROXY protocol, which names the client.
+    ///   - addresses: the source of the clients' addresses.
     public static func bind(
         host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
-        limits: ConnectionLimits? = nil, isBehindProxy: Bool = false
+        limits: ConnectionLimits? = nil, addresses: ClientAddresses = .ofConnections
     ) async throws -> HTTPServer {
         var listeners: [any Channel] = []
         var port = port
@@ -41,7 +41,7 @@ public final class HTTPServer: Sendable {
             for loop in loops {
                 let listener = try await listen(
                     host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: !listeners.isEmpty, tls: tls,
-                    retransmission: retransmission, limits: limits, isBehindProxy: isBehindProxy)
+                    retransmission: retransmission, limits: limits, addresses: addresses)
                 listeners.append(listener)
                 if listeners.count == 1, loops.count > 1 { try await listener.setOption(reusePort, value: 1).get() }
                 port = listener.localAddress?.port ?? port
@@ -69,10 +69,10 @@ public final class HTTPServer: Sendable {
 
     private static func listen(
         host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission,
-        limits: ConnectionLimits?, isBehindProxy: Bool
+        limits: ConnectionLimits?, addresses: ClientAddresses
     ) async throws -> any Channel {
         let eventLoop = loop.loop.eventLoop
-        if isBehindProxy { try await eventLoop.submit { loop.loop.expectProxyHeaders() }.get() }
+        if addresses == .ofProxyHeaders { try await eventLoop.submit { loop.loop.sharedLimits.clientAddresses = addresses }.get() }
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
             .serverChannelOption(.backlog, value: 4_096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -80,7 +80,7 @@ public final class HTTPServer: Sendable {
             .serverChannelInitializer { listener in
                 listener.eventLoop.makeCompletedFuture {
                     guard let limits else { return }
-                    try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits, countsAddresses: !isBehindProxy))
+                    try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits, addresses: addresses))
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -89,7 +89,7 @@ public final class HTTPServer: Sendable {
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    if loop.loop.isBehindProxy {
+                    if addresses == .ofProxyHeaders {
                         try channel.pipeline.syncOperations.addHandler(ProxyHeaderReader(server: loop.loop, limits: limits))
                     }
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }

@@ -255,6 +255,6 @@ open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
 
     /// The address of the peer, or of the client that a proxy has named.
     private var clientAddress: SocketAddress? {
-        server.isBehindProxy ? channel.clientBehindProxy : channel.remoteAddress
+        server.sharedLimits.clientAddresses == .ofConnections ? channel.remoteAddress : channel.clientBehindProxy
     }
 }

@@ -19,7 +19,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
         self.context = context
         server.add(self)
         // Behind a proxy the address is known later: see `ProxyHeaderReader`.
-        if !server.pacedAddresses.isEmpty, !server.isBehindProxy { waitForTurn(context.channel) }
+        if !server.pacedAddresses.isEmpty, server.sharedLimits.clientAddresses == .ofConnections { waitForTurn(context.channel) }
     }
 
     /// Leaves a connection of a paced address unread until its turn.

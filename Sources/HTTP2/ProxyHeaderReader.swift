@@ -2,8 +2,8 @@ import NIOCore
 
 /// The first handler of a connection on a port whose clients come through proxies that speak the PROXY protocol.
 ///
-/// It takes the header off, counts the connection for the client's address, and keeps the address while the connection is open. A connection
-/// without the header is closed: otherwise a client that reaches the port directly could name any address, or none.
+/// It takes the header off, counts the connection for the client's address, and keeps the address while the connection is open.
+/// A connection without the header is closed: otherwise a client that reaches the port directly could name any address, or none.
 final class ProxyHeaderReader: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

@@ -16,11 +16,16 @@ struct RequestTurn {
     static let pacedBytes = 512 << 10
     private static let largeBytesPerSecond: Int64 = 4 << 20
 
+    private enum Place {
+        case nowhere
+        /// The loop will call ``HTTPServerConnection/work()``.
+        case listed
+    }
+
     private var held: [StreamID] = []
     /// The requests at the beginning of ``held`` that have begun in this turn.
     private var heldBegun = 0
-    /// Whether the loop will call ``HTTPServerConnection/work()``.
-    private var isListed = false
+    private var place = Place.nowhere
     private var end = NIODeadline.distantPast
     private var begun: UInt8 = 0
     /// The time before which no further request begins, because of a large answer.
@@ -30,7 +35,7 @@ struct RequestTurn {
     var isEmpty: Bool { held.isEmpty }
 
     /// Whether requests wait only until fewer bytes of answers wait.
-    var isWaitingForBytes: Bool { !held.isEmpty && !isListed }
+    var isWaitingForBytes: Bool { !held.isEmpty && place == .nowhere }
 
     /// Begins a turn, which has time for at least one request.
     mutating func begin(at now: NIODeadline) {
@@ -40,7 +45,7 @@ struct RequestTurn {
 
     /// Begins the turn for which the connection was listed. Up to sixteen connections share such a turn of the loop.
     mutating func beginListed(at now: NIODeadline) {
-        isListed = false
+        place = .nowhere
         begin(at: now)
         end = now + Self.listedTime
     }
@@ -95,8 +100,8 @@ struct RequestTurn {
 
     /// Puts the connection on the loop's list. Returns false if it is there.
     mutating func list() -> Bool {
-        guard !isListed else { return false }
-        isListed = true
+        guard place == .nowhere else { return false }
+        place = .listed
         return true
     }
 

@@ -3,6 +3,8 @@ final class SharedLimits {
     let limits: HTTPLimits
     /// The web origins that a server allows.
     let origins: OriginTable
+    /// Set before the first connection.
+    var clientAddresses = ClientAddresses.ofConnections
     /// ``heldBytes`` and ``decodedBytes``.
     private let counts: UnsafeMutablePointer<Int>
 

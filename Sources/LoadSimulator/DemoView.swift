@@ -40,7 +40,7 @@ public struct DemoView: Sendable {
         public var phase = "connecting"
         public var usersOnline = 0
         public var people: [Person] = []
-        /// What the follower has heard, the oldest first.
+        /// The changes that the follower has heard of, the oldest first.
         public var news: [String] = []
         /// The samples, the oldest first.
         public var samples: [Sample] = []

@@ -250,7 +250,8 @@ public final class RollcallNode: @unchecked Sendable {
         do {
             let loops = gateways.map { $0.http! }
             let server = try await listen(
-                "listen", configuration.listen, loops, tls: tls, limits: limits.clients, isBehindProxy: configuration.isBehindProxy)
+                "listen", configuration.listen, loops, tls: tls, limits: limits.clients,
+                addresses: configuration.logins.isBehindProxy ? .ofProxyHeaders : .ofConnections)
             return (server, opsServer)
         } catch {
             await opsServer.stopListening()
@@ -260,12 +261,12 @@ public final class RollcallNode: @unchecked Sendable {
 
     private static func listen(
         _ setting: String, _ address: HostPort, _ loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
-        limits: ConnectionLimits, isBehindProxy: Bool = false
+        limits: ConnectionLimits, addresses: ClientAddresses = .ofConnections
     ) async throws -> HTTPServer {
         do {
             return try await HTTPServer.bind(
                 host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission, limits: limits,
-                isBehindProxy: isBehindProxy)
+                addresses: addresses)
         } catch { throw ListenError(error, setting: setting, address: address) ?? error }
     }
 

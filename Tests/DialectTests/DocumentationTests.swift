@@ -8,7 +8,8 @@ import TencentStatus
 import Testing
 import ZIMStatus
 
-/// The code of the pages in Clients/swift/Sources/PresenceClient/Docs.docc compiles and runs: it stands in DocumentedCode.swift, line by line.
+/// The code of the pages in Clients/swift/Sources/PresenceClient/Docs.docc compiles and runs: it stands in DocumentedCode.swift, line by
+/// line.
 @Suite(.timeLimit(.minutes(1))) struct DocumentationTests {
     private final class Delegate: RCSubscribeEventDelegate, NIMEventSubscribeManagerDelegate, ZIMEventHandler {
         func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent]) {}

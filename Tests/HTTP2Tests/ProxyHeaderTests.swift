@@ -44,7 +44,7 @@ import Testing
     func malformed(bytes: [UInt8]) { #expect(throws: ProxyHeader.Malformed()) { try Self.read(bytes) } }
 
     private static func start(_ limits: ConnectionLimits? = nil) async throws -> RawServer {
-        try await RawServer.start(limits: limits, isBehindProxy: true) { request, connection in
+        try await RawServer.start(limits: limits, addresses: .ofProxyHeaders) { request, connection in
             let body = ByteBuffer(string: connection.remoteAddress)
             connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .text, body: body))
         }

@@ -116,13 +116,13 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
     private init(_ answer: @escaping Answer) { self.answer = answer }
 
     static func start(
-        _ limits: HTTPLimits = HTTPLimits(), limits connectionLimits: ConnectionLimits? = nil, isBehindProxy: Bool = false,
+        _ limits: HTTPLimits = HTTPLimits(), limits connectionLimits: ConnectionLimits? = nil, addresses: ClientAddresses = .ofConnections,
         answering answer: @escaping Answer = RawServer.sayHello
     ) async throws -> RawServer {
         let server = RawServer(answer)
         server.http = HTTPLoop(eventLoop: MultiThreadedEventLoopGroup.singleton.next(), limits: limits, delegate: server)
         server.listener = try await HTTPServer.bind(
-            host: "127.0.0.1", port: 0, loops: [server.http], limits: connectionLimits, isBehindProxy: isBehindProxy)
+            host: "127.0.0.1", port: 0, loops: [server.http], limits: connectionLimits, addresses: addresses)
         return server
     }
 

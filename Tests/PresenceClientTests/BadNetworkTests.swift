@@ -29,7 +29,7 @@ import Testing
         let nodes = fixture.nodes.map { BadNetworkRun.Node(client: $0.ports.client, ops: $0.ports.ops) }
         let run = try await BadNetworkRun.start(nodes: nodes, users: 8, seed: seed, scheme: underTLS ? "https" : "http") {
             $0.trustedCertificatesPEM = certificate?.pem
-            $0.prefersURLSession = overURLSession
+            $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient
         }
         let report = try await run.run(for: .seconds(4))
         expectPromisesKept(report)
@@ -74,7 +74,7 @@ import Testing
         }
         let ann = try await fixture.client("ann") {
             $0.addresses = ["http://127.0.0.1:\(network.port)"]
-            $0.prefersURLSession = true
+            $0.preferredTransport = .urlSession
             ($0.callTimeout, $0.connectTimeout) = (.milliseconds(500), .milliseconds(500))
         }
         _ = try await ann.getUserStatus(["bob"])

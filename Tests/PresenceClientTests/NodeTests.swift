@@ -10,8 +10,8 @@ import Testing
     @Test("A change of a followed user reaches sequence, listener and view", arguments: [false, true])
     func changes(overURLSession: Bool) async throws {
         let fixture = try await Fixture.start(nodes: 3)
-        let ann = try await fixture.client("ann", nodes: [0]) { $0.prefersURLSession = overURLSession }
-        let bob = try await fixture.client("bob", nodes: [2]) { $0.prefersURLSession = overURLSession }
+        let ann = try await fixture.client("ann", nodes: [0]) { $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient }
+        let bob = try await fixture.client("bob", nodes: [2]) { $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient }
         let changes = ann.onUserStatusChanged
         let listener = RecordingListener()
         ann.addListener(listener)
@@ -234,8 +234,8 @@ import Testing
     @Test("A dropped session leaves the user OFFLINE, and the next login tells everything again", arguments: [false, true])
     func disconnect(overURLSession: Bool) async throws {
         let fixture = try await Fixture.start(nodes: 3) { $0.core.policy.offlineGrace = .zero }
-        let ann = try await fixture.client("ann", nodes: [0]) { $0.prefersURLSession = overURLSession }
-        let bob = try await fixture.client("bob", nodes: [2]) { $0.prefersURLSession = overURLSession }
+        let ann = try await fixture.client("ann", nodes: [0]) { $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient }
+        let bob = try await fixture.client("bob", nodes: [2]) { $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient }
         let (toldToAnn, toldToBob) = (ann.onUserStatusChanged, bob.onUserStatusChanged)
         try await ann.login()
         try await ann.subscribeUserStatus(["bob"])

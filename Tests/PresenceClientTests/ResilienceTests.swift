@@ -152,7 +152,7 @@ import Testing
         for user in users {
             let client = try await fixture.client(user, nodes: [1, 2, 0], under: certificate) {
                 $0.random = Least()
-                $0.prefersURLSession = overURLSession
+                $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient
             }
             #expect(try await client.login().node == "n1")
             try await client.subscribeUserStatus(users)

@@ -173,7 +173,7 @@ import Testing
     @Test("A call beyond the most that wait hides its user at once, and is counted")
     mutating func bound() {
         var settings = CoreSettings()
-        settings.waitingHidesMax = 1
+        settings.callsMax = 25  // One may wait.
         cluster = TestCluster(nodes: 1, settings: settings)
         cluster.waitsForHides = false
         for name in ["ann", "cid"] { cluster.login(name, on: 0) }

@@ -587,13 +587,7 @@ public struct Gateway: ~Copyable {
         watches.checkInvariants()
         sessions.checkInvariants()
         for index in sessions.openIndices {
-            let session = sessions[index]
-            precondition(watches.sessions(of: session.user).contains(index), "session \(index) is unknown to its user")
-            let targets = watches.targets(of: index)
-            precondition(session.hasEnded == targets.isEmpty, "session \(index) is \(session.phase) and follows \(targets.count) users")
-            precondition(session.hasEnded || targets.containsSorted(session.user), "session \(index) does not follow its user")
-            precondition(!session.hasEnded || !tokenEnds.contains(index), "session \(index) has ended and still ends with its token")
-            session.backlog.checkInvariants(targets: targets, profiles: watches.profiles.targets(of: index))
+            sessions[index].checkInvariants(index, watches, endsWithToken: tokenEnds.contains(index))
         }
     }
 }

@@ -228,3 +228,15 @@ extension Attach {
         return attach
     }
 }
+
+extension SessionTable.Session {
+    /// Stops the process if the session contradicts what its gateway watches.
+    func checkInvariants(_ index: Gateway.SessionIndex, _ watches: borrowing WatchIndex, endsWithToken: Bool) {
+        precondition(watches.sessions(of: user).contains(index), "session \(index) is unknown to its user")
+        let targets = watches.targets(of: index)
+        precondition(hasEnded == targets.isEmpty, "session \(index) is \(phase) and follows \(targets.count) users")
+        precondition(hasEnded || targets.containsSorted(user), "session \(index) does not follow its user")
+        precondition(!hasEnded || !endsWithToken, "session \(index) has ended and still ends with its token")
+        backlog.checkInvariants(targets: targets, profiles: watches.profiles.targets(of: index))
+    }
+}

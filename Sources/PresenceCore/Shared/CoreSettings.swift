@@ -50,9 +50,9 @@ public struct CoreSettings: Sendable, Equatable {
     public var slowReaderTimeout: Duration = .seconds(60)
     /// Most operations of one node that wait for owners. One more is answered 50002. Default 100,000.
     public var callsMax = 100_000
-    /// Most calls of `setVisibility` of one node that wait until a lost user would be OFFLINE. One more hides its user at once. Default
-    /// 4,096.
-    public var waitingHidesMax = 4_096
+    /// Most calls of `setVisibility` of one node that wait until a lost user would be OFFLINE: 4,000 by default. One more hides its user at
+    /// once.
+    public var waitingHidesMax: Int { callsMax / 25 }
     /// Most control messages that wait for one peer. Beyond it the queue is dropped, and the peer receives everything again. Default
     /// 200,000.
     public var linkMessagesMax = 200_000

@@ -126,10 +126,10 @@ public struct NodeConfiguration: Sendable {
     /// Default: half of the connections that the port accepts, which follow from the process's descriptors (`ulimit -n`). A proxy in front
     /// of the node counts as one address.
     public var connectionsPerAddressMax: Int?
-    /// Whether each connection to the client port begins with the header of the PROXY protocol, version 2.
-    public var isBehindProxy = false
     /// The limits of logins at this node.
     public struct Logins: Sendable {
+        /// Whether each connection to the client port begins with the header of the PROXY protocol, version 2, which names the address.
+        public var isBehindProxy = false
         /// Most logins of one user within 10 s at this node; 0 for no limit.
         ///
         /// Default 100: a user may have 64 sessions, and all of them may reconnect at once.
@@ -261,7 +261,7 @@ public struct NodeConfiguration: Sendable {
         core.reconnectGrace = try reader.seconds("reconnectGrace") ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection") ?? streamsPerConnectionMax
         connectionsPerAddressMax = try reader.integer("connectionsPerAddress")
-        isBehindProxy = try reader.bool("proxyProtocol") ?? isBehindProxy
+        logins.isBehindProxy = try reader.bool("proxyProtocol") ?? logins.isBehindProxy
         logins.perUserMax = try reader.integer("loginsPerUser") ?? logins.perUserMax
         logins.perAddressMax = try reader.integer("loginsPerAddress") ?? logins.perAddressMax
         drainTimeout = try reader.seconds("drainTimeout") ?? drainTimeout

@@ -5,8 +5,8 @@ import NIOCore
 
 /// Fetches the JSON Web Key Sets of apps (`jwksUrl`).
 ///
-/// A set is asked for at most once at a time, and tokens with unknown keys have it asked for at most once in ``pause``: their number does not
-/// matter to the server of the set. A set that cannot be fetched changes nothing.
+/// A set is asked for at most once at a time, and tokens with unknown keys have it asked for at most once in ``pause``: their number does
+/// not matter to the server of the set. A set that cannot be fetched changes nothing.
 actor KeySetFetcher {
     /// The time of one attempt, from the connection to the end of the answer.
     static let timeout = TimeAmount.seconds(5)

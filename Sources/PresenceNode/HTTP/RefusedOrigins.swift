@@ -1,8 +1,8 @@
 import Logging
 import Synchronization
 
-/// Names each origin whose pages this node refuses once in the log, because a browser tells neither the page nor its author which setting is
-/// missing. The node's loops share one instance.
+/// Names each origin whose pages this node refuses once in the log, because a browser tells neither the page nor its author which setting
+/// is missing. The node's loops share one instance.
 final class RefusedOrigins: Sendable {
     /// Most origins that are named. Strangers can send any text.
     static let namedMax = 32

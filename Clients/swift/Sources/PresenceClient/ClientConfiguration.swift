@@ -55,8 +55,10 @@ public struct ClientConfiguration: Sendable {
     ///
     /// On Linux this needs the package trait `AsyncHTTPClient`. Foundation trusts the system's certificates only, so the client throws.
     public var trustedCertificatesPEM: String?
-    /// Whether URLSession sends the requests, although AsyncHTTPClient is there. For tests.
-    var prefersURLSession = false
+    /// The transport, where there are two. For tests.
+    var preferredTransport = PreferredTransport.asyncHTTPClient
+
+    enum PreferredTransport { case asyncHTTPClient, urlSession }
 
     /// - Parameters: see the properties.
     public init(addresses: [String], token: @escaping TokenProvider) {
@@ -68,7 +70,7 @@ public struct ClientConfiguration: Sendable {
     /// Throws if an address is not a URL with a scheme, or the certificates are invalid.
     func makeTransport() throws -> any Transport {
         #if AsyncHTTPClient && !canImport(Darwin)
-            if !prefersURLSession { return try HTTPTransport(self) }
+            if preferredTransport == .asyncHTTPClient { return try HTTPTransport(self) }
         #endif
         return try URLSessionTransport(self)
     }

@@ -28,9 +28,7 @@ extension PresenceClient {
         }
     }
 
-    private func drop(_ stream: Int) {
-        streams.removeValue(forKey: stream)?.cancel()
-    }
+    private func drop(_ stream: Int) { streams.removeValue(forKey: stream)?.cancel() }
 
     private func end() {
         dropLoginStatus()

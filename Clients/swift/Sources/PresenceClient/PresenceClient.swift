@@ -52,9 +52,7 @@ public actor PresenceClient {
     public internal(set) var eventsNotUnderstood = 0
 
     /// Makes a client without a login. Throws if an address is not a URL with a scheme, or the certificates to trust are invalid.
-    public init(_ configuration: ClientConfiguration) throws {
-        self.init(configuration, transport: try configuration.makeTransport())
-    }
+    public init(_ configuration: ClientConfiguration) throws { self.init(configuration, transport: try configuration.makeTransport()) }
 
     init(_ configuration: ClientConfiguration, transport: any Transport, retry: CallRetry = CallRetry()) {
         self.configuration = configuration

@@ -2,7 +2,8 @@ import PresenceWire
 
 /// `explainSelf`: explains to a user why others see it ONLINE, OFFLINE or UNLOGINED.
 ///
-/// It is the part of `explain` about the user itself. It says nothing about others: neither who watches the user, nor from whom it is hidden.
+/// It is the part of `explain` about the user itself. It says nothing about others: neither who watches the user, nor from whom it is
+/// hidden.
 enum ExplainSelf: ClientOperation {
     static let description = OpenAPI.Operation(
         name: "explainSelf", summary: "Explains why the caller is ONLINE, OFFLINE or UNLOGINED.", request: Schema.object([Schema.asUser]),

@@ -11,7 +11,7 @@ struct WaitingChainCall {
     private var codes: [ChainCode?]
     /// The results whose rows are on two disks or on their way there.
     private var decided: [ChainCode?]
-    /// What the call knows of the hiding of its user.
+    /// The progress of the hiding of its user.
     private(set) var hiding = Hiding.notAwaited
     /// The results that are on two disks while viewers still see the user.
     private var heldBack: [(position: Int, code: ChainCode)] = []
