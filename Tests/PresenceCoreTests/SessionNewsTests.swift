@@ -143,6 +143,7 @@ import Testing
             #expect(sessions.map(\.node) == ["node-0", "node-1"] && sessions.map(\.deviceID) == ["p", ""])
         }
         cluster.call(call, by: "nobody", on: 0)
+        settle()
         #expect(cluster.lastAnswer(on: 0) == .ownSessions([], current: nil))
     }
 }
