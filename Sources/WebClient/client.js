@@ -2177,8 +2177,8 @@ export class StatusClient extends EventTarget {
       throw new TypeError("token: a client needs a token, or a function that returns it");
     }
     this.#options = {
-      platform: "web", deviceID: "", customStatus: "", pushReachable: false, asUser: undefined, shareTabs: true, callTimeout: 10_000,
-      connectTimeout: 10_000, backoff: { initial: 500, max: 30_000 }, loginAttemptsMax: 5, usersMax: 10_000,
+      platform: "web", deviceID: "", customStatus: "", pushReachable: false, asUser: undefined, presence: undefined, shareTabs: true,
+      callTimeout: 10_000, connectTimeout: 10_000, backoff: { initial: 500, max: 30_000 }, loginAttemptsMax: 5, usersMax: 10_000,
       fetch: (url, init) => globalThis.fetch(url, init), random: Math.random,
       ...compact(options),
       token: options.token,

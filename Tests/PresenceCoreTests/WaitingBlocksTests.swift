@@ -34,21 +34,29 @@ import Testing
 
     private func block(_ names: [String], _ isBlocked: Bool = true) -> Call { .chain(.setBlocked(names.map(user), isBlocked)) }
 
-    @Test("A block takes effect for the lists at once, and is answered when the blocked user sees the blocker OFFLINE")
-    mutating func takesEffect() {
+    @Test("A block of a friend takes effect at once, and the former friend sees the blocker OFFLINE at once")
+    mutating func endsFriendship() {
         cluster.call(.chain(.add(user(ann), SentRequest(addTime: 0), isTwoWay: true)), by: ben, on: 2)
         cluster.advance(.milliseconds(100))
         #expect(list(.friend, of: ann) == [ben])
         cluster.call(block([ben]), by: ann, on: 0)
-        cluster.advance(.milliseconds(100))
+        cluster.advance(.milliseconds(200))
         #expect(list(.friend, of: ann).isEmpty && list(.friend, of: ben).isEmpty && list(.blocked, of: ann) == [ben])
+        #expect(codes(of: cluster.lastAnswer(on: 0)) == [.done] && seen == "OFFLINE")
+    }
+
+    @Test("A block takes effect for the lists at once, and is answered when the blocked user sees the blocker OFFLINE")
+    mutating func takesEffect() {
+        cluster.call(block([ben]), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(list(.blocked, of: ann) == [ben])
         #expect(cluster.lastAnswer(on: 0) == nil && seen == "ONLINE")
         cluster.call(.chain(.add(user(ann), SentRequest(addTime: 0), isTwoWay: true)), by: ben, on: 2)
         cluster.advance(.milliseconds(100))
         #expect(codes(of: cluster.lastAnswer(on: 2)) == [.blockedByOther])
-        cluster.advance(.milliseconds(1_600))
+        cluster.advance(.milliseconds(1_500))
         #expect(seen == "ONLINE")
-        cluster.advance(.milliseconds(300))
+        cluster.advance(.milliseconds(500))
         #expect(seen == "OFFLINE")
         #expect(cluster.processes[0].answers.values.contains { codes(of: $0) == [.done] && $0.outcomes?.first?.user == user(ben) })
     }

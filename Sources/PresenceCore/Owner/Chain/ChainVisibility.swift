@@ -53,7 +53,7 @@ struct ChainVisibility {
         var (viewers, first) = ([UserID](), Milliseconds.max)
         for entry in owner.users[user].list(.blocked).entries where !entry.isRemoved {
             let viewer = UserID(entry.key, besides: id)
-            guard known.lets(viewer), let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
+            guard known.lets(viewer), !hasEndedFriendship(with: entry, by: owner), let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
             else { continue }
             viewers.append(viewer)
             first = min(first, end)
@@ -64,6 +64,14 @@ struct ChainVisibility {
         let due = now.instant(of: first)
         owner.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
         owner.schedule(user, at: now)
+    }
+
+    /// Whether a block has ended, or is about to end, a friendship.
+    ///
+    /// The former friend is told of that end at once, and no longer follows the user by it. So the user hides from the friend at once, too.
+    private func hasEndedFriendship(with block: RowList.Entry, by owner: borrowing Owner) -> Bool {
+        guard let friend = owner.users[user].list(.friend).entry(for: block.key) else { return false }
+        return !friend.isRemoved || friend.version >= block.version
     }
 
     /// Whether a viewer on the blocklist still sees the user. Ends of blocks are shown at once, so the lists differ in length then.
