@@ -20,7 +20,7 @@ import ZIMStatus
 }
 
 /// The first received status for which `claim` holds.
-func first(of feed: Feed<[UserStatus]>, _ claim: (UserStatus) -> Bool) async -> UserStatus? {
+func first(of feed: Feed<[UserStatus]>, _ claim: @Sendable (UserStatus) -> Bool) async -> UserStatus? {
     for await statuses in feed {
         for status in statuses where claim(status) { return status }
     }
