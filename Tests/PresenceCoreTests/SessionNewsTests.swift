@@ -142,7 +142,7 @@ import Testing
             #expect(sessions.map(\.id) == [phone, web].map { cluster.clients[$0].session } && current == session)
             #expect(sessions.map(\.node) == ["node-0", "node-1"] && sessions.map(\.deviceID) == ["p", ""])
         }
-        cluster.call(call, by: "nobody", on: 0)
+        cluster.call(.owner(.sessions([user("nobody")])), by: "nobody", on: 0)
         settle()
         #expect(cluster.lastAnswer(on: 0) == .ownSessions([], current: nil))
     }
