@@ -17,8 +17,8 @@ import Testing
 
     @Test(
         "Every view equals the owner's record after the network has healed",
-        arguments: [(UInt64(1), false, false), (2, true, false), (3, false, true)])
-    func views(seed: UInt64, underTLS: Bool, overURLSession: Bool) async throws {
+        arguments: [(UInt64(1), false), (2, true)])
+    func views(seed: UInt64, underTLS: Bool) async throws {
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
@@ -29,7 +29,6 @@ import Testing
         let nodes = fixture.nodes.map { BadNetworkRun.Node(client: $0.ports.client, ops: $0.ports.ops) }
         let run = try await BadNetworkRun.start(nodes: nodes, users: 8, seed: seed, scheme: underTLS ? "https" : "http") {
             $0.trustedCertificatesPEM = certificate?.pem
-            $0.preferredTransport = overURLSession ? .urlSession : .asyncHTTPClient
         }
         let report = try await run.run(for: .seconds(4))
         expectPromisesKept(report)

@@ -23,6 +23,8 @@ import Testing
             EventText.ended(reason: SessionEnd.replaced, id: 7), EventText.ended(reason: SessionEnd.logout, id: 7),
             EventText.reconnectHint(reason: "draining", afterMilliseconds: 5, id: 7),
             EventText.tokenExpiring(at: 9, id: 7),
+            EventText.sessionsChanged(
+                [UserSession(id: SessionID(stamp: 9, node: 2), platform: "ios", deviceID: "phone", node: "", since: 5)], id: 7),
             EventText.profileChanged(of: bob, to: Version(milliseconds: 1, counter: 0, node: 1), id: 7),
         ] + notices.map { EventText.relationship($0, id: 7) }
     }

@@ -547,8 +547,7 @@ public struct Gateway: ~Copyable {
         pushPending(index)
         sessions.completeSync(index)
         sessions[index].releasePosition()
-        let id = position(of: index)
-        for type in sessions[index].types { push(EventText.syncCompleted(type, id: id), to: index) }
+        for type in sessions[index].types { push(EventText.syncCompleted(type, id: position(of: index)), to: index) }
     }
 
     mutating func push(_ event: [UInt8], to session: SessionIndex) {

@@ -115,7 +115,7 @@ extension KnownSettings {
             """
             The keys that sign tokens, by app, and what the tokens must say. `hs256` is a secret of at least 32 bytes, the two `…PublicKeyFile` \
             name PEM files, and `jwksFile` and `jwksUrl` have a JSON Web Key Set. `audience` and `issuer` are the accepted values of `aud` \
-            and `iss`. In a file all but the two of key sets may be lists, so that an old and a new key are valid side by side. A variable has \
+            and `iss`. In a file all but the two of key sets may be lists, for an old and a new key side by side. A variable has \
             one value, for example `ROLLCALL_JWT_CHAT_HS256`; its app must be in `apps`. SIGHUP and `reloadKeys` read the keys again.
             """),
         NodeSetting(

@@ -71,7 +71,7 @@ struct ChainVisibility {
     /// The former friend is told of that end at once, and no longer follows the user by it. So the user hides from the friend at once, too.
     private func hasEndedFriendship(with block: RowList.Entry, by owner: borrowing Owner) -> Bool {
         guard let friend = owner.users[user].list(.friend).entry(for: block.key) else { return false }
-        return !friend.isRemoved || friend.version.stamp >= block.version.stamp
+        return !friend.isRemoved || (!friend.isUnseen && friend.version.stamp >= block.version.stamp)
     }
 
     /// Whether a viewer on the blocklist still sees the user. Ends of blocks are shown at once, so the lists differ in length then.
