@@ -53,7 +53,8 @@ struct ChainVisibility {
         var (viewers, first) = ([UserID](), Milliseconds.max)
         for entry in owner.users[user].list(.blocked).entries where !entry.isRemoved {
             let viewer = UserID(entry.key, besides: id)
-            guard known.lets(viewer), !hasEndedFriendship(with: entry, by: owner), let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
+            guard known.lets(viewer), !hasEndedFriendship(with: entry, by: owner),
+                let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
             else { continue }
             viewers.append(viewer)
             first = min(first, end)
