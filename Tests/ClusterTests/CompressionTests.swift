@@ -30,9 +30,11 @@ import Testing
     private func request(_ flags: [String], _ url: String) async throws -> Answer {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let file = folder.appending(path: UUID().uuidString).path
-        let result = try await run("curl", ["-s", "-L", "-D", "\(file).head", "-o", file] + flags + [url])
+        // Debian's curl fails when it follows a redirect over HTTP/2 on the same connection.
+        let redirect = try await run("curl", ["-s", "-o", "/dev/null", "-w", "%{redirect_url}", url]).output
+        let target = redirect.isEmpty ? url : redirect
+        let result = try await run("curl", ["-s", "-D", "\(file).head", "-o", file] + flags + [target])
         #expect(result.status == 0 || result.status == 28, "\(url): \(result)")
-        // The head behind a redirect is the last one.
         let head =
             try String(contentsOfFile: "\(file).head", encoding: .utf8).components(separatedBy: "\r\n\r\n").last { !$0.isEmpty } ?? ""
         let fields = head.components(separatedBy: "\r\n").dropFirst().compactMap { line -> (name: String, value: String)? in

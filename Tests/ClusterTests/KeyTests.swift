@@ -48,8 +48,8 @@ import Testing
         /// The answer of a node to a token.
         func answer(_ token: String, node: Int = 0) async throws -> (status: Int, code: Int64?, detail: String) {
             let response = try await HTTPExchange.send(
-                .post, host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/getUserStatus",
-                headers: [("authorization", "Bearer \(token)")], body: #"{"userIDs":["ann"]}"#,
+                .post, host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/getVisibility",
+                headers: [("authorization", "Bearer \(token)")], body: "{}",
                 on: MultiThreadedEventLoopGroup.singleton.next())
             let json = try JSON(response.body)
             return (response.status, json["code"]?.number, json["detail"]?.text ?? "")

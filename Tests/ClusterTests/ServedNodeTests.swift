@@ -105,7 +105,7 @@ import Testing
         let direct = try RawConnection(port: node.ports.client)
         direct.send(Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
         try await node.until("the connection is counted") {
-            try await node.ops("/metrics").text.contains(#"rule="noProxyHeader"} 1"#)
+            try await node.ops("/metrics").text.contains(#"reason="noProxyHeader"} 1"#)
         }
         for connection in held + [direct] { connection.close() }
     }
