@@ -24,7 +24,7 @@ import Testing
         let shown = try await run("env", ["TERM=xterm", "NO_COLOR=1", "script", "-qec", shell, "/dev/null"])
         let frames = shown.output.components(separatedBy: "\u{1B}[?25l")
         #expect(frames.count == 2, "the cursor is hidden once: \(shown.output)")
-        let view = (frames.last ?? "").replacing("\r", with: "")
+        let view = (frames.last ?? "").replacing("\r\n", with: "\n").replacing("\r", with: "")
         #expect(view.contains(/(●|○) ann/) && view.contains("Try it in another terminal:") && view.contains("▁"), "\(view)")
         // Lines of the view begin with the command that clears the rest of a line.
         let lines = view.split(separator: "\n").compactMap { line in line.firstRange(of: "\u{1B}[K").map { line[$0.upperBound...] } }
