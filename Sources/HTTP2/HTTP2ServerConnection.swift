@@ -58,7 +58,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
         // The reads of one turn share its time.
-        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt) }
+        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt, for: server.limits.turnTime) }
         flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }

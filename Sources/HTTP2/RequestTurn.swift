@@ -5,8 +5,6 @@ import NIOCore
 /// A read can hold a thousand requests, and a request can ask for an answer of a megabyte. Requests that come behind the time of their
 /// connection wait until the other connections have had their turn: see ``HTTPLoop/continueLater(_:)``.
 struct RequestTurn {
-    /// A hundred ordinary requests.
-    private static let time = TimeAmount.milliseconds(1)
     private static let listedTime = TimeAmount.microseconds(250)
     /// The requests that begin between two looks at the clock. A look costs a five-hundredth of an ordinary request.
     private static let requestsPerLook: UInt8 = 8
@@ -38,8 +36,8 @@ struct RequestTurn {
     var isWaitingForBytes: Bool { !held.isEmpty && place == .nowhere }
 
     /// Begins a turn, which has time for at least one request.
-    mutating func begin(at now: NIODeadline) {
-        end = now + Self.time
+    mutating func begin(at now: NIODeadline, for time: TimeAmount = .milliseconds(1)) {
+        end = now + time
         begun = 0
     }
 
