@@ -12,7 +12,7 @@ enum HidingSoonChecks {
     /// older than the call, the user looks lost, and was lost one grace before.
     static func check(_ call: SimulatedCall, _ cluster: SimulatedCluster) {
         let grace = cluster.options.settings.policy.offlineGrace.wholeMilliseconds
-        guard grace > 0, !cluster.isExcused(by: .split, .clockJumps), !cluster.isExcused(by: .policyChanges),
+        guard grace > 0, !cluster.isExcused(by: .split, .clockJumps, .ownersChange), !cluster.isExcused(by: .policyChanges),
             let owner = cluster.owner(of: call.user), cluster.nodes[owner].isUp
         else { return }
         let record = cluster.nodes[owner].kept(cluster.userID(call.user)).record

@@ -18,7 +18,7 @@ struct Excuse {
 ///
 /// A check names the exceptions that it makes: see ``SimulatedCluster/isExcused(by:)``. It reads neither faults nor doubts itself.
 enum HistoryException: CaseIterable {
-    case split, pauses, clockJumps, slowLinks, diskFaults, kills, lateMessages, lostLogouts, drainsInSplit, boundOfClockLost
+    case split, pauses, clockJumps, ownersChange, slowLinks, diskFaults, kills, lateMessages, lostLogouts, drainsInSplit, boundOfClockLost
     case faultsOfNodes, faultsBesidesDrains, cutOffNode, uncheckedSplit, policiesMayMeet, blocklist, repeatedCalls
 
     func row(_ options: HistoryOptions) -> Excuse {
@@ -34,6 +34,9 @@ enum HistoryException: CaseIterable {
             Excuse(if: has([.clocks]), "ends and kicks have the time of the owner, and an earlier call may win")
                 .weakens(
                     .kicksHold, .eventsAreDelivered, .viewsNeverGoBack, .listsAreExact, .nothingAcknowledgedIsLost, .hiddenUsersLookLost)
+        case .ownersChange:
+            Excuse(if: has([.kills, .drains]), "the next owner is asked again, and may have no time left for a wait")
+                .weakens(.hiddenUsersLookLost)
         case .slowLinks: Excuse(if: has([.delays]), "a change travels for seconds if its link reconnects").weakens(.syncCompletedIsTrue)
         case .diskFaults: Excuse(if: has([.disks]), "a change waits for its disk").weakens(.friendsAreSeen, .profileNewsWait)
         case .kills: Excuse(if: has([.kills]), "an OFFLINE may die with its owner").weakens(.offlineEndsCustomStatus, .devicesAgree)
