@@ -6,7 +6,7 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
 let facades = ["TencentStatus", "TencentFriendship", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus"]
-/// What the trait brings.
+/// The packages that the trait adds.
 let http: [Target.Dependency] = [
     .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(platforms: [.linux], traits: ["AsyncHTTPClient"])),
     .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(platforms: [.linux], traits: ["AsyncHTTPClient"])),
