@@ -51,3 +51,22 @@ struct PacedAddresses {
         paces = paces.filter { $0.value.end > now || $0.value.lastBeginning > now }
     }
 }
+
+extension HTTPLoop {
+    /// Leaves a new connection of a paced address unread until its turn, and then calls `body`.
+    ///
+    /// - Returns: false if its turn is now; `body` is not called then.
+    func waitForTurn(of address: ConnectionLimits.Address, on channel: any Channel, then body: @escaping () -> Void) -> Bool {
+        guard let beginning = pacedAddresses.beginning(of: address, at: .now()), let options = channel.syncOptions else { return false }
+        delegate?.violated(.pacedAddress)
+        // Setting the option fails only on a closed channel, which reads nothing.
+        do { try options.setOption(.autoRead, value: false) } catch { return true }
+        // The timer keeps no closed connection's memory.
+        eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak channel] in
+            guard let channel, channel.isActive else { return }
+            do { try channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }
+            body()
+        }
+        return true
+    }
+}

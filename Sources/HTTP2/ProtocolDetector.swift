@@ -19,19 +19,8 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
         self.context = context
         server.add(self)
         // Behind a proxy the address is known later: see `ProxyHeaderReader`.
-        if !server.pacedAddresses.isEmpty, server.sharedLimits.clientAddresses == .ofConnections { waitForTurn(context.channel) }
-    }
-
-    /// Leaves a connection of a paced address unread until its turn.
-    private func waitForTurn(_ channel: any Channel) {
-        let address = ConnectionLimits.Address(channel.remoteAddress)
-        guard let beginning = server.pacedAddresses.beginning(of: address, at: .now()), let options = channel.syncOptions else { return }
-        // Setting the option fails only on a closed channel, which reads nothing.
-        do { try options.setOption(.autoRead, value: false) } catch { return }
-        server.delegate?.violated(.pacedAddress)
-        channel.eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak self] in
-            do { try self?.context?.channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }
-        }
+        guard !server.pacedAddresses.isEmpty, server.sharedLimits.clientAddresses == .ofConnections else { return }
+        _ = server.waitForTurn(of: ConnectionLimits.Address(context.channel.remoteAddress), on: context.channel) {}
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {

@@ -60,16 +60,15 @@ final class ProxyHeaderReader: ChannelInboundHandler {
             guard limits.enterAddress(address) else { return close(context) }
             context.channel.closeFuture.whenComplete { _ in limits.leaveAddress(address) }
         }
-        guard let beginning = server.pacedAddresses.beginning(of: address, at: .now()) else { return open(bytes, context) }
-        server.delegate?.violated(.pacedAddress)
         phase = .waiting(bytes)
-        // Setting the option fails only on a closed channel, which reads nothing.
-        do { try context.channel.syncOptions?.setOption(.autoRead, value: false) } catch { return }
-        context.eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak self] in
-            guard case .waiting(let bytes)? = self?.phase, context.channel.isActive else { return }
-            do { try context.channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }
-            self?.open(bytes, context)
+        let waits = server.waitForTurn(of: address, on: context.channel) { [weak self, weak context] in
+            if let context { self?.turnBegan(context) }
         }
+        if !waits { turnBegan(context) }
+    }
+
+    private func turnBegan(_ context: ChannelHandlerContext) {
+        if case .waiting(let bytes) = phase { open(bytes, context) }
     }
 
     private func open(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {

@@ -36,7 +36,7 @@ struct RequestTurn {
     var isWaitingForBytes: Bool { !held.isEmpty && place == .nowhere }
 
     /// Begins a turn, which has time for at least one request.
-    mutating func begin(at now: NIODeadline, for time: TimeAmount = .milliseconds(1)) {
+    mutating func begin(at now: NIODeadline, for time: TimeAmount) {
         end = now + time
         begun = 0
     }
@@ -44,8 +44,7 @@ struct RequestTurn {
     /// Begins the turn for which the connection was listed. Up to sixteen connections share such a turn of the loop.
     mutating func beginListed(at now: NIODeadline) {
         place = .nowhere
-        begin(at: now)
-        end = now + Self.listedTime
+        begin(at: now, for: Self.listedTime)
     }
 
     /// Counts an answer. The next request begins after as long as a large one takes at ``largeBytesPerSecond``.

@@ -80,7 +80,7 @@ public final class RollcallNode: @unchecked Sendable {
         let opsLoop = loops.removeLast()
         let core = loops[0]
         let budget = DescriptorBudget(loopsCount: loops.count + 1)
-        connectionLimits = ConnectionPorts(budget, perAddressMax: configuration.connectionsPerAddressMax, logger: logger)
+        connectionLimits = ConnectionPorts(budget, perAddressMax: configuration.clientPort.connectionsPerAddressMax, logger: logger)
         let parts: (server: HTTPServer, http: HTTPLoop)
         do {
             keys = try await TokenKeys(configuration, on: opsLoop, logger: logger)
@@ -251,7 +251,7 @@ public final class RollcallNode: @unchecked Sendable {
             let loops = gateways.map { $0.http! }
             let server = try await listen(
                 "listen", configuration.listen, loops, tls: tls, limits: limits.clients,
-                addresses: configuration.logins.isBehindProxy ? .ofProxyHeaders : .ofConnections)
+                addresses: configuration.clientPort.isBehindProxy ? .ofProxyHeaders : .ofConnections)
             return (server, opsServer)
         } catch {
             await opsServer.stopListening()

@@ -12,12 +12,12 @@ import Testing
     func turnEnds() {
         var turn = RequestTurn()
         func taken(_ count: Int, waitingBytes: Int) -> [Bool] { (0..<count).map { _ in turn.takeOne(waitingBytes: waitingBytes) } }
-        turn.begin(at: .distantPast)
+        turn.begin(at: .distantPast, for: .milliseconds(1))
         // The clock is looked at after eight requests, and after each one while large answers wait.
         #expect(taken(9, waitingBytes: 0) == Array(repeating: true, count: 8) + [false])
-        turn.begin(at: .distantPast)
+        turn.begin(at: .distantPast, for: .milliseconds(1))
         #expect(taken(2, waitingBytes: 100_000) == [true, false])
-        turn.begin(at: .now() + .hours(1))
+        turn.begin(at: .now(), for: .hours(1))
         #expect(!taken(100, waitingBytes: 100_000).contains(false))
     }
 
@@ -44,7 +44,7 @@ import Testing
     @Test("After a large answer no request begins for as long as four megabytes a second allow")
     func largeAnswerPauses() {
         var turn = RequestTurn()
-        turn.begin(at: .now() + .hours(1))
+        turn.begin(at: .now(), for: .hours(1))
         turn.count(answerBytes: RequestTurn.pacedBytes - 1)
         let small = turn.takeOne(waitingBytes: 0)
         #expect(small && turn.pausedUntil == .distantPast)

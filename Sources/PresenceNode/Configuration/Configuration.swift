@@ -121,15 +121,21 @@ public struct NodeConfiguration: Sendable {
     public var gateway = GatewaySettings()
     /// Most streams on one client connection. Default 1,000.
     public var streamsPerConnectionMax = 1_000
-    /// Most connections of one IPv4 address, or of one IPv6 /64, to the client port; 0 for no limit.
-    ///
-    /// Default: half of the connections that the port accepts, which follow from the process's descriptors (`ulimit -n`). A proxy in front
-    /// of the node counts as one address.
-    public var connectionsPerAddressMax: Int?
+    /// The addresses from which clients reach the node.
+    public struct ClientPort: Sendable {
+        /// Most connections of one IPv4 address, or of one IPv6 /64, to the client port; 0 for no limit.
+        ///
+        /// Default: half of the connections that the port accepts, which follow from the process's descriptors (`ulimit -n`). A proxy in
+        /// front of the node counts as one address.
+        public var connectionsPerAddressMax: Int?
+        /// Whether each connection begins with the header of the PROXY protocol, version 2, which names the client's address. Default
+        /// false.
+        public var isBehindProxy = false
+    }
+
+    public var clientPort = ClientPort()
     /// The limits of logins at this node.
     public struct Logins: Sendable {
-        /// Whether each connection to the client port begins with the header of the PROXY protocol, version 2, which names the address.
-        public var isBehindProxy = false
         /// Most logins of one user within 10 s at this node; 0 for no limit.
         ///
         /// Default 100: a user may have 64 sessions, and all of them may reconnect at once.
@@ -260,8 +266,8 @@ public struct NodeConfiguration: Sendable {
         core.policy.offlineGrace = try reader.seconds("offlineGrace") ?? core.policy.offlineGrace
         core.reconnectGrace = try reader.seconds("reconnectGrace") ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection") ?? streamsPerConnectionMax
-        connectionsPerAddressMax = try reader.integer("connectionsPerAddress")
-        logins.isBehindProxy = try reader.bool("proxyProtocol") ?? logins.isBehindProxy
+        clientPort.connectionsPerAddressMax = try reader.integer("connectionsPerAddress")
+        clientPort.isBehindProxy = try reader.bool("proxyProtocol") ?? false
         logins.perUserMax = try reader.integer("loginsPerUser") ?? logins.perUserMax
         logins.perAddressMax = try reader.integer("loginsPerAddress") ?? logins.perAddressMax
         drainTimeout = try reader.seconds("drainTimeout") ?? drainTimeout
