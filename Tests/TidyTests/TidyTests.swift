@@ -125,10 +125,11 @@ import Testing
     @Test("The top level has only the agreed files") func topLevel() throws {
         let agreed: Set = [
             "Package.swift", "Sources", "Clients", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "CHANGELOG.md",
-            "CONTRIBUTING.md", "SECURITY.md", "Makefile", "LICENSE", "rollcall-data", "Package.resolved",
+            "CONTRIBUTING.md", "SECURITY.md", "Makefile", "LICENSE", "rollcall-data", "Package.resolved", ".git", ".ci", ".github",
+            ".gitignore", ".dockerignore", ".editorconfig", ".swift-format", ".swiftpm", ".rollcall",
         ]
         let found = try FileManager.default.contentsOfDirectory(atPath: Self.root.path).filter {
-            !$0.hasPrefix(".") && !agreed.contains($0)
+            !$0.hasPrefix(".build") && !agreed.contains($0)
         }
         #expect(found == [])
     }
