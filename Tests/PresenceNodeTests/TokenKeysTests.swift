@@ -16,6 +16,8 @@ import Testing
 
     /// The server of a key set.
     private final class Server: Sendable {
+        /// The time of the fetcher, which only a test moves.
+        private let now = Mutex(ContinuousClock.now)
         private let state = Mutex((text: "", isFailing: false, requestsCount: 0))
 
         init(_ text: String) { set(text) }
@@ -26,8 +28,10 @@ import Testing
 
         var requestsCount: Int { state.withLock { $0.requestsCount } }
 
+        func pass(_ time: Duration) { now.withLock { $0 += time } }
+
         func fetcher() -> KeySetFetcher {
-            KeySetFetcher { [self] _ in
+            KeySetFetcher(now: { [self] in now.withLock { $0 } }) { [self] _ in
                 try state.withLock { state in
                     state.requestsCount += 1
                     if state.isFailing { throw KeySet.Failure(description: "the server answered 500") }
@@ -163,7 +167,8 @@ import Testing
         }
         #expect(server.requestsCount == 1)
         server.set(Self.set([Self.jwk(one, id: "one"), Self.jwk(two, id: "two")]))
-        await authenticator.fetchKeySets()
+        #expect(await refusal(authenticator, unknown) != nil && server.requestsCount == 1)
+        server.pass(KeySetFetcher.pause)
         #expect(await refusal(authenticator, unknown) == nil && server.requestsCount == 2)
         // A token with a known key and a wrong signature is no reason to fetch.
         _ = await refusal(authenticator, try Self.token(two, id: "one"))

@@ -27,13 +27,19 @@ actor KeySetFetcher {
     }
 
     private let load: @Sendable (String) async throws -> [UInt8]
+    private let now: @Sendable () -> ContinuousClock.Instant
     private let logger: Logger?
     private var sources: [String: Source] = [:]
     private var isStopped = false
 
-    /// - Parameter load: returns the body that a URL has.
-    init(logger: Logger? = nil, load: @escaping @Sendable (String) async throws -> [UInt8]) {
-        (self.logger, self.load) = (logger, load)
+    /// - Parameters:
+    ///   - now: the time by which the pauses are kept.
+    ///   - load: returns the body that a URL has.
+    init(
+        logger: Logger? = nil, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        load: @escaping @Sendable (String) async throws -> [UInt8]
+    ) {
+        (self.logger, self.now, self.load) = (logger, now, load)
     }
 
     /// A fetcher over the network. It follows no redirect, and reads at most ``KeySet/bytesMax``.
@@ -52,7 +58,7 @@ actor KeySetFetcher {
             // The running attempt may have read the set before its last change.
             if pause > .zero { return isFailing }
         }
-        let now = ContinuousClock.now
+        let now = now()
         if isStopped { return true }
         if let source = sources[url], let askedAt = source.askedAt, now - askedAt < pause { return source.isFailing }
         let attempt = Task { await self.attempt(url, install) }
