@@ -25,7 +25,7 @@ export SWIFT_CHECKED := $(CHECKED)
 export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
-	build-release simulation same-histories sdk-test deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
+	build-release simulation same-histories sdk-test deps test-deps packages package package-test package-deps browsers browser-deps npm npm-deps
 
 # A node on loopback with development keys.
 run: build
@@ -47,6 +47,11 @@ build-release: build
 # All suites, with checks of exclusive access and of arithmetic, and the assertions of NIO.
 build-checked: deps
 	swift build $(CHECKED) --build-tests
+
+# The sources of all packages, for both builds.
+packages: deps
+	swift package resolve
+	swift package --scratch-path .build-release resolve
 
 # The suites of the core only: Package.swift leaves out what needs sockets, TLS or a database.
 build-core: export BUILD_SUITES := computing
