@@ -47,6 +47,10 @@ enum RestChecks {
             checkReplicas(index, rest, owner: owner, cluster)
         }
         if cluster.violation == nil { checkLeftovers(rest, cluster) }
+        for client in cluster.clients.indices where cluster.clients[client].stream != nil && cluster.violation == nil {
+            guard let user = cluster.clients[client].unsure.min() else { continue }
+            cluster.violate(.nothingIsLeftOver, "\(cluster.clients[client]) still takes user-\(user) for unsure")
+        }
     }
 
     private static func checkMembers(_ cluster: SimulatedCluster) {

@@ -18,6 +18,8 @@ public struct Gateway: ~Copyable {
     public internal(set) var counters = Counters()
     /// The policies of all apps.
     public private(set) var policies = GatewayPolicies()
+    /// The users about whom this node may not know better. Their records say so.
+    public private(set) var unsure = UnsureUsers.none
     /// Since when the tokens of kicked users are void.
     public private(set) var voidTokens = VoidTokens()
     let settings: GatewaySettings
@@ -178,6 +180,7 @@ public struct Gateway: ~Copyable {
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
         case .doubt: WithheldRecords.withholdAll(in: &self)
+        case .unsure(let users): onUnsure(users)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -405,6 +408,19 @@ public struct Gateway: ~Copyable {
         }
     }
 
+    /// This node does not know better about other users than before: sessions are sent the records of these users once more.
+    private mutating func onUnsure(_ users: UnsureUsers) {
+        let old = unsure
+        unsure = users
+        for index in sessions.openIndices {
+            let changed = watches.targets(of: index).filter { target in
+                guard watches.record(of: target) != nil, !sessions[index].backlog.isExpecting(target) else { return false }
+                return old.contains(watches.user(at: target)) != users.contains(watches.user(at: target))
+            }
+            if !changed.isEmpty { push(changed, to: index) }
+        }
+    }
+
     // MARK: Following
 
     private mutating func follow(_ added: [(user: UserIndex, knowledge: Backlog.Knowledge)], by session: SessionIndex) {
@@ -476,7 +492,10 @@ public struct Gateway: ~Copyable {
     /// The position that a session may resume from.
     ///
     /// The position stays at the floor of the session until the session was sent all that it follows, and while the policy forbids that.
+    ///
+    /// While records are unsure it is 0: a client that resumes from there is sent all records, with what the node then knows.
     func position(of session: SessionIndex) -> Milliseconds {
+        guard unsure.isEmpty else { return 0 }
         let hasSentAll = sessions[session].isSynced && publishesOthers(to: session)
         return sessions[session].resume.id(at: position, hasSentAll: hasSentAll)
     }
@@ -509,7 +528,7 @@ public struct Gateway: ~Copyable {
             let records = users[start..<end].compactMap { user -> Record? in
                 watches.record(of: user)?.shown(to: viewer).shown(by: policy)
             }
-            push(EventText.statusChanged(records, to: viewer, policy, id: position(of: session)), to: session)
+            push(EventText.statusChanged(records, to: viewer, policy, unsure: unsure, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
         }
     }
@@ -576,7 +595,8 @@ public struct Gateway: ~Copyable {
 
     /// Encodes an event with one record; returns the index of its bytes in ``output``.
     private mutating func encode(_ record: Record, to viewer: UserID?, _ policy: Policy) -> Int32 {
-        output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, id: position))
+        let id = unsure.isEmpty ? position : 0
+        return output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: id))
     }
 
     // MARK: Invariants

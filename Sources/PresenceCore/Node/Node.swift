@@ -218,6 +218,7 @@ public struct Node: ~Copyable {
         else { return false }
         try machines.cluster.links.read(batch, from: peer, into: &incoming)
         machines.cluster.membership.recordSignOfLife(from: id, at: now)
+        machines.cluster.reach.hear(peer)
         let refusedBefore = machines.owner.counters.clocksRefused
         while let message = incoming.popFirst() {
             // This node has dropped all that a dead member held. Late messages of its links would restore parts of it. When the member is

@@ -164,7 +164,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let policy = gateway.policy(of: call.caller)
         let json: JSONWriter
         do throws(Problem) {
-            json = try calls.write(answer, to: call, policy)
+            json = try calls.write(answer, to: call, policy, unsure: gateway.unsure)
         } catch {
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error

@@ -186,10 +186,12 @@ final class AdminAPI {
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
-                try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)
+                try API.write(
+                    answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, unsure: shell.node.cluster.unsure,
+                    into: &json)
                 respond(.success(json.bytes))
             } catch { respond(.failure(error)) }
         }
@@ -203,7 +205,7 @@ final class AdminAPI {
         shell.perform(parsed.call, caller: parsed.subject) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
-                try API.write(answer, to: parsed, of: operation, shell.node.owner, into: &json)
+                try API.write(answer, to: parsed, of: operation, shell.node.owner, unsure: shell.node.cluster.unsure, into: &json)
                 respond(.success(json.bytes))
             } catch { respond(.failure(error)) }
         }

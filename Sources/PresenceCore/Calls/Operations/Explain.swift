@@ -238,6 +238,7 @@ enum ExplanationText {
         json.member("ownerByThisNode", cluster.peers[peer].peer.id.rawValue)
         json.member("lastProofOfLifeOfOwner", peer == 0 ? edge.position : edge.relays.knownUpTo(peer))
         json.member("completeUpTo", edge.position)
+        json.member("isUnsure", cluster.unsure.contains(target))
     }
 }
 
