@@ -25,7 +25,7 @@ export SWIFT_CHECKED := $(CHECKED)
 export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
-	build-release simulation same-histories sdk-test deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
+	build-release simulation same-histories sdk-test deps test-deps package package-test package-deps browsers browser-deps npm npm-deps chart
 
 # A node on loopback with development keys.
 run: build
@@ -66,6 +66,11 @@ package-test: package package-deps
 npm: npm-deps
 	@echo "== npm"
 	deploy/npm/build
+
+# The Helm chart with the version, in .build-helm. Needs neither Swift nor Helm. IMAGE names the repository of the image.
+chart:
+	@echo "== chart"
+	deploy/helm/build
 
 # The JavaScript client and the console in Node and in headless Chromium, and event streams behind nginx and HAProxy.
 browsers: build browser-deps
