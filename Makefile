@@ -53,7 +53,7 @@ build-core: export BUILD_SUITES := computing
 build-core: deps
 	swift build $(CHECKED) --scratch-path .build-core --build-tests
 
-# A Debian package, an archive, symbols, checksums and a list of contents (SPDX) in .build-package.
+# A Debian package, an RPM, an archive, symbols, checksums and a list of contents (SPDX) in .build-package.
 package: build package-deps
 	@echo "== package"
 	deploy/package/build
@@ -193,7 +193,7 @@ browser-deps: npm-deps
 	@Benchmarks/install node-react node-react-dom nodejs chromium nginx-light haproxy openssl curl python3
 
 package-deps:
-	@Benchmarks/install dpkg-dev binutils python3 man-db debootstrap curl iproute2 util-linux systemd
+	@Benchmarks/install dpkg-dev rpm binutils python3 man-db debootstrap curl iproute2 util-linux systemd
 
 test-deps:
 	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils nodejs iproute2
