@@ -214,6 +214,6 @@ extension KnownSettings {
             "The least severe level that the node logs."),
         NodeSetting(
             "logFormat", .word(["text", "json"]), flag: true, default: "`\(standard.log.format)`",
-            "The form of the log on standard error: `json` is one JSON object a line."),
+            "The form of the log on standard error: `json` is one JSON object a line, see <doc:Operations#The-log>."),
     ]
 }
