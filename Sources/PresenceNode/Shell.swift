@@ -250,6 +250,9 @@ final class Shell: @unchecked Sendable {
         return try body(&node, Clock.now())
     }
 
+    /// The release of a member; nil if its node has not told it, as nodes of earlier releases do not.
+    func release(of member: Peer) -> NodeRelease? { member == peer ? links.releases.own : links.releases.release(of: member) }
+
     func nextBatch(for peer: PeerIndex) -> [UInt8]? {
         mayHaveEffects = true
         return node.nextBatch(for: peer, at: Clock.now())

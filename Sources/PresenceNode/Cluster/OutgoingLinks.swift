@@ -18,6 +18,8 @@ final class OutgoingLinks {
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
+    /// What nodes tell one another about their processes.
+    var releases = PeerReleases(own: NodeRelease(version: Release.version, startTime: Clock.now().wall))
     /// Called with ``refusal`` four times a second, and at once when a later process with this node's ID has replaced this one.
     var refusalNoticed: ((LinkRefusal?) -> Void)?
     /// Whether a link ends after the peer has answered if it would accept this node.
@@ -82,6 +84,7 @@ final class OutgoingLinks {
     private func giveUp(_ link: OutgoingLink) {
         link.abandon()
         links[link.address] = nil
+        releases.remove(link.address)
     }
 
     private func open(_ address: String, of peer: Peer? = nil, isOfName: Bool = false) {
@@ -186,7 +189,7 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The status with which a node refuses a hello that it cannot read.
     private static let junkStatus = 400
 
-    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
+    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3, release: UInt32 = 4 }
 
     let address: String
     private(set) var hasTried = false
@@ -390,11 +393,13 @@ final class OutgoingLink: HTTPClientDelegate {
     // MARK: Answers
 
     func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {
+        if token == Token.release { return shell.links.releases.begins(at: address, status: status) }
         self.status = status
         if status != 200 { response = [] }
     }
 
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+        if token == Token.release { return shell.links.releases.continues(at: address, bytes) }
         if token != Token.batch || status != 200, response.count + bytes.count <= Limits.batchBytesMax {
             response.append(contentsOf: bytes)
         }
@@ -404,6 +409,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard connection === self.connection else { return }
         lastAnswerAt = .now()
         guard error == 0 else { return connection.close() }
+        if token == Token.release { return released() }
         guard status == 200 else { return refused(connection) }
         if token == Token.hello { return greeted(connection) }
         if token == Token.proof { return proved(connection) }
@@ -491,7 +497,18 @@ final class OutgoingLink: HTTPClientDelegate {
         state = .live(hello.sender.id)
         peerID = hello.sender.id
         expect(hello.sender)
+        // A peer that takes no more streams now is asked on the next connection.
+        if shell.links.releases.ask(hello.sender, at: address) {
+            _ = connection.send(.post, path: "/cluster/v1/release", body: ByteBuffer(), token: Token.release)
+        }
         shell.update { $0.linked(to: hello, at: $1) }
+    }
+
+    private func released() {
+        do throws(DecodeError) { try shell.links.releases.ends(at: address) } catch {
+            shell.logger.warning(
+                "the peer's answer about its release cannot be read", metadata: ["address": "\(address)", "reason": "\(error)"])
+        }
     }
 
     // MARK: Batches

@@ -152,7 +152,7 @@ final class AdminAPI {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
-        case .clusterStatus: json.clusterStatus(shell.node.cluster.status)
+        case .clusterStatus: json.clusterStatus(shell.node.cluster.status, releaseOf: shell.release)
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
@@ -348,7 +348,7 @@ extension JSONWriter {
         }
     }
 
-    fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
+    fileprivate mutating func clusterStatus(_ status: ClusterStatus, releaseOf: (Peer) -> NodeRelease?) {
         object { json in
             json.member("node", status.node.rawValue)
             json.key("members")
@@ -361,6 +361,9 @@ extension JSONWriter {
                         json.member("weight", Int64(member.peer.weight))
                         json.member("slotsOwned", Int64(member.slotsOwned))
                         json.member("startedAt", Int64(clamping: member.peer.generation))
+                        guard let release = releaseOf(member.peer) else { return }
+                        json.member("version", release.version)
+                        json.member("startTime", release.startTime)
                     }
                 }
             }
