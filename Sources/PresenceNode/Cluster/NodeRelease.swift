@@ -9,6 +9,12 @@ struct NodeRelease: Equatable, Sendable {
     let version: String
     /// The start of the node in milliseconds since 1970, by its own clock.
     let startTime: Milliseconds
+    /// Whether the node reads requests with traces (``PresenceWire/Message/traced(_:_:)``).
+    let takesTraces: Bool
+
+    init(version: String, startTime: Milliseconds, takesTraces: Bool = true) {
+        (self.version, self.startTime, self.takesTraces) = (version, startTime, takesTraces)
+    }
 }
 
 extension NodeRelease {
@@ -22,6 +28,7 @@ extension NodeRelease {
         var writer = WireWriter()
         writer.text(version)
         writer.signed(startTime)
+        writer.tag(takesTraces ? 1 : 0)
         return writer.bytes
     }
 
@@ -32,7 +39,7 @@ extension NodeRelease {
             return Result { () throws(DecodeError) in
                 let version = try reader.text(bytesMax: Self.versionBytesMax)
                 guard Limits.isValidName(version), !PrintableText.needsEscape(version) else { throw .badName }
-                return NodeRelease(version: version, startTime: try reader.time())
+                return NodeRelease(version: version, startTime: try reader.time(), takesTraces: try reader.tag() & 1 == 1)
             }
         }
         self = try result.get()

@@ -525,6 +525,7 @@ final class OutgoingLink: HTTPClientDelegate {
             _ = connection.send(.post, path: "/cluster/v1/release", body: ByteBuffer(), token: Token.release)
         }
         shell.update { $0.linked(to: hello, at: $1) }
+        sendTraces()
     }
 
     private func released() {
@@ -532,6 +533,13 @@ final class OutgoingLink: HTTPClientDelegate {
             shell.logger.warning(
                 "the peer's answer about its release cannot be read", metadata: ["address": "\(address)", "reason": "\(error)"])
         }
+        sendTraces()
+    }
+
+    /// Has requests carry their traces, if the peer reads them.
+    private func sendTraces() {
+        guard case .live(let id) = state, let expected, shell.links.releases.release(of: expected)?.takesTraces == true else { return }
+        shell.update { node, _ in node.takesTraces(id) }
     }
 
     // MARK: Batches

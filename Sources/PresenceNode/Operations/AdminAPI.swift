@@ -73,15 +73,16 @@ final class AdminAPI {
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
                 allow: route.isExport ? "GET" : "POST")
         }
+        let trace = logger.traced(request, route.name, on: connection)
         let token: [UInt8]
         do throws(Problem) {
             token = try Callers.bearerToken(in: Array(request.authorization))
         } catch {
-            return respond(error, request.stream, connection, to: route.name)
+            return respond(error, request.stream, connection, to: route.name, trace: trace)
         }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
-            connection: connection)
+            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, trace: trace,
+            stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
@@ -97,25 +98,29 @@ final class AdminAPI {
         private let route: Route
         let body: [UInt8]
         private let key: [UInt8]?
+        /// The span of the request in the client's trace; nil for a request without one.
+        private let trace: TraceContext?
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, stream: StreamID, connection: HTTPServerConnection
+            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, trace: TraceContext?, stream: StreamID,
+            connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
             self.body = body
             self.key = key
+            self.trace = trace
             self.stream = stream
             self.connection = connection
         }
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(Problem(error), stream, connection, to: route.name)
+            case .failure(let error): respond(.failure(Problem(error)))
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
+                respond(.failure(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\"")))
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -130,8 +135,8 @@ final class AdminAPI {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
                     connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
-                case .own(let operation): try api.perform(operation, body, caller, then: respond)
-                case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
+                case .own(let operation): try api.perform(operation, body, caller, trace, then: respond)
+                case .client(let operation): try api.perform(operation, body, key: key, caller, trace, then: respond)
                 }
             } catch { respond(.failure(error)) }
         }
@@ -141,14 +146,16 @@ final class AdminAPI {
             case .success(let json):
                 api.count(route.name, code: 0)
                 connection.respond(to: stream, HTTPResponse(json: json))
-            case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
+            case .failure(let problem): api.respond(problem, stream, connection, to: route.name, trace: trace)
             }
         }
     }
 
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
-    private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+    private func perform(
+        _ operation: Operation, _ body: [UInt8], _ caller: Caller, _ trace: TraceContext?, then respond: @escaping Completion
+    ) throws(Problem) {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
@@ -162,31 +169,32 @@ final class AdminAPI {
         case .getAppPolicy:
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
-        case .explain: return try call(.explain, fields, body, caller, then: respond)
+        case .explain: return try call(.explain, fields, body, caller, trace, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
-        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, then: respond)
-        case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
-        case .kick: return try call(.kick, fields, body, caller, then: respond)
-        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
+        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, trace, then: respond)
+        case .importUsers: return try call(.importUsers, fields, body, caller, trace, then: respond)
+        case .kick: return try call(.kick, fields, body, caller, trace, then: respond)
+        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, trace, then: respond)
         case .reloadKeys: return reloadKeys(caller, then: respond)
-        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, then: respond)
+        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, trace, then: respond)
         case .setAppPolicy:
             if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
-            return try call(.setAppPolicy, fields, body, caller, then: respond)
+            return try call(.setAppPolicy, fields, body, caller, trace, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
     private func perform(
-        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, _ trace: TraceContext?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let key = try operation.key(header, body: body)
         let policy = shell.node.owner.policy(of: caller.user)
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false, trace: trace) { answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)
@@ -197,10 +205,11 @@ final class AdminAPI {
 
     /// Performs a call, and responds when it is answered.
     private func call(
-        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, _ trace: TraceContext?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let parsed = try operation.type.parse(fields, of: body, by: caller.user)
-        shell.perform(parsed.call, caller: parsed.subject) { [shell] answer in
+        shell.perform(parsed.call, caller: parsed.subject, trace: trace) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: parsed, of: operation, shell.node.owner, into: &json)
@@ -245,10 +254,10 @@ final class AdminAPI {
     /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
         _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: String? = nil,
-        allow: StaticString? = nil
+        allow: StaticString? = nil, trace: TraceContext? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
-        logger.refused(problem, operation, stream, on: connection)
+        logger.refused(problem, operation, stream, on: connection, trace: trace)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }

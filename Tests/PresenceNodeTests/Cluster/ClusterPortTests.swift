@@ -112,6 +112,9 @@ import Testing
         // Fields of a later release may follow. An answer without a start, and one with a version for a terminal, are refused.
         #expect(try NodeRelease(answer.body + [1, 2, 3]) == release)
         #expect(throws: DecodeError.self) { try NodeRelease(Array(answer.body.prefix(answer.body.count - 1))) }
+        let without = NodeRelease(version: "1", startTime: 1, takesTraces: false)
+        #expect(release.takesTraces)
+        #expect(try NodeRelease(without.bytes) == without)
         #expect(throws: DecodeError.badName) { try NodeRelease(NodeRelease(version: "1\u{1B}[31m", startTime: 1).bytes) }
         // The node's own link to this member is down, so the node does not know its release.
         let asked = try await HTTPExchange.send(
