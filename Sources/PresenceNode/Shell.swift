@@ -25,7 +25,8 @@ final class Shell: @unchecked Sendable {
 
     let peer: Peer
     let eventLoop: any EventLoop
-    let logger: Logger
+    let tracer: Tracer
+    var logger: Logger { tracer.logger }
     let secret: ClusterSecret
     /// TLS for links to other nodes; nil without certificates.
     let tls: NIOSSLContext?
@@ -80,13 +81,13 @@ final class Shell: @unchecked Sendable {
     init(
         peer: Peer, cluster: String, joins: Bool, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
         eventLoop: any EventLoop,
-        store: any Store, webhooks: WebhookSender? = nil, logger: Logger
+        store: any Store, webhooks: WebhookSender? = nil, spans: SpanExporter? = nil, logger: Logger
     ) {
         self.peer = peer
         self.eventLoop = eventLoop
         self.store = store
         self.webhooks = webhooks
-        self.logger = logger
+        tracer = Tracer(logger: logger, exporter: spans)
         faults = MachineFaults(logger: logger)
         self.secret = secret
         self.tls = tls
@@ -303,7 +304,7 @@ final class Shell: @unchecked Sendable {
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
         case .deliver(let delivery): deliver(delivery)
-        case .traced(let trace, let operation, let node): logger.traced(trace, operation, from: node)
+        case .traced(let trace, let operation, let node): tracer.arrived(trace, operation, from: node)
         case .followSystemClock:
             logger.notice("clock: the other nodes confirm that the system clock is right; this node follows it")
             Clock.adopt()

@@ -114,6 +114,49 @@ import Testing
         try await cluster.stop()
     }
 
+    @Test("With otlpEndpoint a collector gets the spans of sampled traces, of the gateway and of the owners, and no others")
+    func spans() async throws {
+        let collector = try await TextServer.start("{}")
+        let cluster = try await ServedCluster.start(nodes: 3, ["ROLLCALL_OTLP_ENDPOINT": "http://127.0.0.1:\(collector.port)"])
+        try await untilTraced(cluster)
+        let (gateway, names) = (cluster.nodes[0], (0..<12).map { "user\($0)" })
+        for (number, user) in names.enumerated() {
+            let token = try signedToken(user: user)
+            // The last of the digits is the sampled flag.
+            for flag in ["01", "00"] {
+                let trace = "00-\(traceID(flag == "01" ? number : number + 100))-00f067aa0ba902b7-\(flag)"
+                #expect(try await send(gateway.ports.client, "/v1/setSelfStatus", #"{"customStatus":"x"}"#, token: token, trace) == 200)
+            }
+        }
+        let refused = "00-\(traceID(50))-00f067aa0ba902b7-01"
+        #expect(try await send(gateway.ports.client, "/v1/setSelfStatus", "{}", token: "x", refused) == 401)
+        // A node that stops sends what waits.
+        try await cluster.stop()
+        let resources = try collector.received.flatMap { try JSON($0.body)["resourceSpans"]?.elements ?? [] }
+        let spans = resources.flatMap { resource in
+            let node = resource["resource"]?["attributes"]?.elements.first { $0["key"]?.text == "service.instance.id" }
+            let spans = resource["scopeSpans"]?.elements.flatMap { $0["spans"]?.elements ?? [] } ?? []
+            return spans.map { (node: node?["value"]?["stringValue"]?.text, span: $0) }
+        }
+        #expect(collector.received.allSatisfy { $0.path == "/v1/traces" })
+        #expect(!spans.contains { $0.span["traceId"]?.text.map { id in (100..<112).contains { traceID($0) == id } } ?? true })
+        var remote = 0
+        for number in names.indices {
+            let found = spans.filter { $0.span["traceId"]?.text == traceID(number) }
+            let own = found.filter { $0.span["parentSpanId"]?.text == "00f067aa0ba902b7" }
+            #expect(own.count == 1 && own.first?.node == gateway.nodeID && own.first?.span["name"]?.text == "setSelfStatus", "\(found)")
+            let id = try #require(own.first?.span["spanId"]?.text)
+            let others = found.filter { $0.span["spanId"]?.text != id }
+            #expect(others.allSatisfy { $0.node != gateway.nodeID && $0.span["parentSpanId"]?.text == id }, "\(found)")
+            remote += others.count
+        }
+        #expect(remote > 0, "of twelve users none is another node's")
+        let failed = spans.filter { $0.span["traceId"]?.text == traceID(50) }.flatMap { $0.span["attributes"]?.elements ?? [] }
+        #expect(
+            failed.contains(.object(["key": .string("rollcall.code"), "value": .object(["stringValue": .string("6014")])])), "\(failed)")
+        await collector.stop()
+    }
+
     @Test("The line of a refused call or login has the trace and the span of the request, on both ports") func refused() async throws {
         let cluster = try await ServedCluster.start(nodes: 1, Self.settings)
         let node = cluster.nodes[0]

@@ -215,5 +215,11 @@ extension KnownSettings {
         NodeSetting(
             "logFormat", .word(["text", "json"]), flag: true, default: "`\(standard.log.format)`",
             "The form of the log on standard error: `json` is one JSON object a line, see <doc:Operations#The-log>."),
+        NodeSetting(
+            "otlpEndpoint", .text("a URL of HTTP or HTTPS"), default: "none",
+            """
+            The collector that gets the spans of sampled traces by OTLP over HTTP, in JSON, at `/v1/traces` below this URL: for example \
+            `http://127.0.0.1:4318`. See <doc:Operations#Traces>.
+            """),
     ]
 }

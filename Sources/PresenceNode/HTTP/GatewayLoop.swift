@@ -82,10 +82,10 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func respond(
         _ problem: Problem, to stream: StreamID, on connection: HTTPServerConnection, operation: API.Operation? = nil,
-        allow: StaticString? = nil, trace: TraceContext? = nil
+        allow: StaticString? = nil, span: RequestSpan? = nil
     ) {
         calls.outcomes.count(problem, of: operation)
-        shell.logger.refused(problem, operation?.name, stream, on: connection, trace: trace)
+        shell.tracer.refused(problem, operation?.name, stream, on: connection, span)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 
@@ -93,26 +93,26 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func operationRequested(_ operation: API.Operation, _ request: HTTPRequest, on connection: HTTPServerConnection) {
         let now = Clock.now()
-        let trace = request.traceparent.isEmpty ? nil : shell.logger.traced(request, operation.name, on: connection)
+        let span = request.traceparent.isEmpty ? nil : shell.tracer.begin(request, operation.name, on: connection)
         // A request that ends work is always admitted.
-        let work = operation == .logout ? nil : admit(.operation, operation, request, on: connection, at: now, trace)
+        let work = operation == .logout ? nil : admit(.operation, operation, request, on: connection, at: now, span)
         guard operation == .logout || work != nil else { return }
         let key = request.idempotencyKey.map { Array($0) }
         if let caller = callers.caller(of: request.authorization, on: connection, at: now, gateway.voidTokens) {
             return perform(
-                operation, body: request.body, key: key, caller: caller, work: work, stream: request.stream, on: connection, at: now, trace)
+                operation, body: request.body, key: key, caller: caller, work: work, stream: request.stream, on: connection, at: now, span)
         }
         let body = Array(request.body)
-        authenticate(request, on: connection, operation: operation, work: work, trace) { [self] caller, stream in
+        authenticate(request, on: connection, operation: operation, work: work, span) { [self] caller, stream in
             body.withUnsafeBufferPointer {
-                perform(operation, body: $0, key: key, caller: caller, work: work, stream: stream, on: connection, at: Clock.now(), trace)
+                perform(operation, body: $0, key: key, caller: caller, work: work, stream: stream, on: connection, at: Clock.now(), span)
             }
         }
     }
 
     private func perform(
         _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, key header: [UInt8]?, caller: Caller, work: Work?, stream: StreamID,
-        on connection: HTTPServerConnection, at now: Now, _ trace: TraceContext?
+        on connection: HTTPServerConnection, at now: Now, _ span: RequestSpan?
     ) {
         let parsed: API.Parsed
         let key: CallKey?
@@ -121,12 +121,12 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
         } catch {
             ended(work)
-            return respond(error, to: stream, on: connection, operation: operation, trace: trace)
+            return respond(error, to: stream, on: connection, operation: operation, span: span)
         }
         let token = calls.add(
             ClientCalls<HTTPServerConnection>.Call(
                 connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work,
-                trace: trace))
+                span: span))
         let originSession: OriginSession =
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
@@ -134,7 +134,8 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         noteSign(of: originSession, by: parsed, at: now)
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
         shell.perform(
-            call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, trace: trace,
+            call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token,
+            trace: span?.context,
             at: now)
     }
 
@@ -172,10 +173,11 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error
             if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(at: Clock.now().instant) }
-            return respond(problem, to: call.stream, on: call.connection, operation: call.operation, trace: call.trace)
+            return respond(problem, to: call.stream, on: call.connection, operation: call.operation, span: call.span)
         }
         ended(call.work)
         calls.outcomes.countSuccess(answer, of: call, policy)
+        if let span = call.span { shell.tracer.end(span) }
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
@@ -188,7 +190,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     /// Checks the token of a request, then carries out the request on this loop.
     private func authenticate(
-        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?, _ trace: TraceContext?,
+        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?, _ span: RequestSpan?,
         then body: @escaping (Caller, StreamID) -> Void
     ) {
         let (header, stream) = (Array(request.authorization), request.stream)
@@ -197,7 +199,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             token = try Callers.bearerToken(in: header)
         } catch {
             ended(work)
-            return respond(error, to: stream, on: connection, operation: operation, trace: trace)
+            return respond(error, to: stream, on: connection, operation: operation, span: span)
         }
         let keysVersion = authenticator.keysVersion
         let pending = PendingAuthentication(connection: connection) { [self] result in
@@ -207,7 +209,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
                 body(try callers.checked(header, result, with: keysVersion, gateway.voidTokens), stream)
             } catch {
                 ended(work)
-                respond(error, to: stream, on: connection, operation: operation, trace: trace)
+                respond(error, to: stream, on: connection, operation: operation, span: span)
             }
         }
         let wall = Clock.now().wall
@@ -261,7 +263,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     /// Admits a request, or answers it with 50002 before it costs anything.
     private func admit(
         _ kind: Admission.Kind, _ operation: API.Operation?, _ request: HTTPRequest, on connection: HTTPServerConnection, at now: Now,
-        _ trace: TraceContext?
+        _ span: RequestSpan?
     ) -> Work? {
         if admission.needsProbe { scheduleProbe() }
         switch admission.admit(kind, at: now.instant) {
@@ -269,7 +271,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         case .refused(let response, let pause):
             if let operation { calls.outcomes.countRefusal(of: operation, code: Refusal.overloaded.code) }
             let problem = RefusalBodies.problem(retryAfter: response.retryAfter ?? 0)
-            shell.logger.refused(problem, operation?.name, request.stream, on: connection, trace: trace)
+            shell.tracer.refused(problem, operation?.name, request.stream, on: connection, span)
             connection.respond(to: request.stream, response)
             if pause > .zero { connection.pauseReading(for: .nanoseconds(pause.wholeNanoseconds)) }
             return nil
@@ -294,20 +296,20 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
         }
         let now = Clock.now()
-        let trace = request.traceparent.isEmpty ? nil : shell.logger.traced(request, "events", on: connection)
+        let span = request.traceparent.isEmpty ? nil : shell.tracer.begin(request, "events", on: connection)
         let known = callers.caller(of: request.authorization, on: connection, at: now, gateway.voidTokens)
         if known != nil, let refusal = callers.loginRefusal(on: connection, at: now.instant) {
             logins.count(refusal.reason)
             connection.paceAddress()
-            return refuseLogin(refusal, stream: request.stream, on: connection, trace)
+            return refuseLogin(refusal, stream: request.stream, on: connection, span)
         }
-        guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, request, on: connection, at: now, trace) else { return }
+        guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, request, on: connection, at: now, span) else { return }
         let login = Login(
             query: Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst()),
-            lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection, trace: trace)
+            lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection, span: span)
         if let known { return open(login, by: known, on: request.stream) }
         if request.authorization.isEmpty, let ticket = login.ticket { return redeem(ticket, for: login, on: request.stream) }
-        authenticate(request, on: connection, operation: nil, work: work, trace) { [self] in open(login, by: $0, on: $1) }
+        authenticate(request, on: connection, operation: nil, work: work, span) { [self] in open(login, by: $0, on: $1) }
     }
 
     /// A request for an event stream.
@@ -317,7 +319,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let lastEventID: String
         let work: Work
         let connection: HTTPServerConnection
-        let trace: TraceContext?
+        let span: RequestSpan?
 
         /// The ticket in the query. A query that breaks a rule has none.
         var ticket: String? { (try? EventStreamQuery(query))?.ticket }
@@ -335,15 +337,16 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
                 if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
                 ended(login.work)
-                return refuseLogin(refusal, stream: stream, on: connection, login.trace)
+                return refuseLogin(refusal, stream: stream, on: connection, login.span)
             }
             let position = login.lastEventID.isEmpty ? query.lastEventID ?? "" : login.lastEventID
             openSession(
                 of: user, query, until: caller.expiresAt, resumeFrom: Milliseconds(position), work: login.work, stream: stream,
                 on: connection)
+            if let span = login.span { shell.tracer.end(span) }
         } catch {
             ended(login.work)
-            respond(error, to: stream, on: connection, trace: login.trace)
+            respond(error, to: stream, on: connection, span: login.span)
         }
     }
 
@@ -372,16 +375,16 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func refuse(_ login: Login, _ problem: Problem, on stream: StreamID) {
         ended(login.work)
-        respond(problem, to: stream, on: login.connection, trace: login.trace)
+        respond(problem, to: stream, on: login.connection, span: login.span)
     }
 
     /// How long a connection is left unread after a refused login.
     private static let pauseAfterLogins = TimeAmount.milliseconds(20)
 
     private func refuseLogin(
-        _ refusal: LoginRates.Refusal, stream: StreamID, on connection: HTTPServerConnection, _ trace: TraceContext?
+        _ refusal: LoginRates.Refusal, stream: StreamID, on connection: HTTPServerConnection, _ span: RequestSpan?
     ) {
-        shell.logger.refused(refusal.problem, nil, stream, on: connection, trace: trace)
+        shell.tracer.refused(refusal.problem, nil, stream, on: connection, span)
         connection.respond(to: stream, refusal.response)
         connection.countReset()
         // The other requests of the connection wait at the client. For a second after that, 4 KiB are read at a time.

@@ -13,7 +13,7 @@ struct WaitingCalls<Connection: AnyObject> {
         let errors: [UserError]
         let work: RequestAdmission.Work?
         /// The span of the call in the client's trace; nil for a call without one.
-        var trace: TraceContext?
+        var span: RequestSpan?
     }
 
     private var calls: [Call?] = []

@@ -73,15 +73,15 @@ final class AdminAPI {
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
                 allow: route.isExport ? "GET" : "POST")
         }
-        let trace = logger.traced(request, route.name, on: connection)
+        let span = shell.tracer.begin(request, route.name, on: connection)
         let token: [UInt8]
         do throws(Problem) {
             token = try Callers.bearerToken(in: Array(request.authorization))
         } catch {
-            return respond(error, request.stream, connection, to: route.name, trace: trace)
+            return respond(error, request.stream, connection, to: route.name, span: span)
         }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, trace: trace,
+            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, span: span,
             stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
@@ -99,19 +99,19 @@ final class AdminAPI {
         let body: [UInt8]
         private let key: [UInt8]?
         /// The span of the request in the client's trace; nil for a request without one.
-        private let trace: TraceContext?
+        private let span: RequestSpan?
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, trace: TraceContext?, stream: StreamID,
+            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
             connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
             self.body = body
             self.key = key
-            self.trace = trace
+            self.span = span
             self.stream = stream
             self.connection = connection
         }
@@ -135,8 +135,8 @@ final class AdminAPI {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
                     connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
-                case .own(let operation): try api.perform(operation, body, caller, trace, then: respond)
-                case .client(let operation): try api.perform(operation, body, key: key, caller, trace, then: respond)
+                case .own(let operation): try api.perform(operation, body, caller, span, then: respond)
+                case .client(let operation): try api.perform(operation, body, key: key, caller, span, then: respond)
                 }
             } catch { respond(.failure(error)) }
         }
@@ -145,8 +145,9 @@ final class AdminAPI {
             switch answer {
             case .success(let json):
                 api.count(route.name, code: 0)
+                if let span { api.shell.tracer.end(span) }
                 connection.respond(to: stream, HTTPResponse(json: json))
-            case .failure(let problem): api.respond(problem, stream, connection, to: route.name, trace: trace)
+            case .failure(let problem): api.respond(problem, stream, connection, to: route.name, span: span)
             }
         }
     }
@@ -154,7 +155,7 @@ final class AdminAPI {
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
     private func perform(
-        _ operation: Operation, _ body: [UInt8], _ caller: Caller, _ trace: TraceContext?, then respond: @escaping Completion
+        _ operation: Operation, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?, then respond: @escaping Completion
     ) throws(Problem) {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
@@ -169,24 +170,24 @@ final class AdminAPI {
         case .getAppPolicy:
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
-        case .explain: return try call(.explain, fields, body, caller, trace, then: respond)
+        case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
-        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, trace, then: respond)
-        case .importUsers: return try call(.importUsers, fields, body, caller, trace, then: respond)
-        case .kick: return try call(.kick, fields, body, caller, trace, then: respond)
-        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, trace, then: respond)
+        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)
+        case .importUsers: return try call(.importUsers, fields, body, caller, span, then: respond)
+        case .kick: return try call(.kick, fields, body, caller, span, then: respond)
+        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, span, then: respond)
         case .reloadKeys: return reloadKeys(caller, then: respond)
-        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, trace, then: respond)
+        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, span, then: respond)
         case .setAppPolicy:
             if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
-            return try call(.setAppPolicy, fields, body, caller, trace, then: respond)
+            return try call(.setAppPolicy, fields, body, caller, span, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
     private func perform(
-        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, _ trace: TraceContext?,
+        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, _ span: RequestSpan?,
         then respond: @escaping Completion
     ) throws(Problem) {
         let key = try operation.key(header, body: body)
@@ -194,7 +195,7 @@ final class AdminAPI {
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false, trace: trace) { answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false, trace: span?.context) { answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)
@@ -205,11 +206,11 @@ final class AdminAPI {
 
     /// Performs a call, and responds when it is answered.
     private func call(
-        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, _ trace: TraceContext?,
+        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?,
         then respond: @escaping Completion
     ) throws(Problem) {
         let parsed = try operation.type.parse(fields, of: body, by: caller.user)
-        shell.perform(parsed.call, caller: parsed.subject, trace: trace) { [shell] answer in
+        shell.perform(parsed.call, caller: parsed.subject, trace: span?.context) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: parsed, of: operation, shell.node.owner, into: &json)
@@ -254,10 +255,10 @@ final class AdminAPI {
     /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
         _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: String? = nil,
-        allow: StaticString? = nil, trace: TraceContext? = nil
+        allow: StaticString? = nil, span: RequestSpan? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
-        logger.refused(problem, operation, stream, on: connection, trace: trace)
+        shell.tracer.refused(problem, operation, stream, on: connection, span)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }

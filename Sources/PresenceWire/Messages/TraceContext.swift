@@ -60,6 +60,9 @@ public struct TraceContext: Hashable, Sendable {
     /// The span ID as 16 digits.
     public var spanIDText: String { Self.digits(span) }
 
+    /// A span ID as 16 digits.
+    public static func text(ofSpan span: UInt64) -> String { digits(span) }
+
     private static func digits(_ number: UInt64) -> String {
         let text = String(number, radix: 16)
         return String(repeating: "0", count: 16 - text.utf8.count) + text
