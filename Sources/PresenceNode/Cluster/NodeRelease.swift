@@ -48,7 +48,7 @@ extension NodeRelease {
 
 /// The releases of the nodes at the other ends of this node's links, by the address of the link. A link has one.
 struct PeerReleases {
-    /// What this node tells the others.
+    /// The release that this node tells the others.
     let own: NodeRelease
     private var answers: [String: Answer] = [:]
 

@@ -18,7 +18,7 @@ final class OutgoingLinks {
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
-    /// What nodes tell one another about their processes.
+    /// The releases of this node and of those at the other ends.
     var releases = PeerReleases(own: NodeRelease(version: Release.version, startTime: Clock.now().wall))
     /// Called with ``refusal`` four times a second, and at once when a later process with this node's ID has replaced this one.
     var refusalNoticed: ((LinkRefusal?) -> Void)?

@@ -22,8 +22,8 @@ struct FinishedSpan: Sendable {
 
 /// The finished spans on their way to a collector, by OTLP over HTTP in JSON.
 ///
-/// The spans wait in memory, and leave in batches. A span that finds no room is dropped, and so is a batch that the collector does not take:
-/// traces must not cost the node its memory. Both are counted.
+/// The spans wait in memory, and leave in batches. A span that finds no room is dropped, and so is a batch that the collector does not
+/// take: traces must not cost the node its memory. Both are counted.
 final class SpanExporter: Sendable {
     /// Most spans that wait.
     static let spansMax = 2_048

@@ -56,7 +56,7 @@ struct Tracer: Sendable {
                 ]))
     }
 
-    /// Logs a refused request (``Logging/Logger/refused(_:_:_:on:trace:)``), and ends its span.
+    /// Logs a refused request, and ends its span.
     func refused(
         _ problem: @autoclosure () -> Problem, _ operation: String?, _ stream: StreamID, on connection: HTTPServerConnection,
         _ span: RequestSpan?
