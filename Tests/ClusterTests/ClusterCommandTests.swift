@@ -81,7 +81,8 @@ import Testing
         let (first, last) = (fixture.nodes[0], fixture.nodes[2])
         try await last.kill()
         let join = ["--join", "127.0.0.1:\(first.ports.cluster)", "--cluster-listen", "127.0.0.1:\(last.ports.cluster)"]
-        let again = try await ServedNode.serving(["--dev", "--loops", "1"] + join, named: "n2", in: fixture.folder)
+        let again = try await ServedNode.serving(
+            ["--dev", "--loops", "1"] + join, ["ROLLCALL_DRAIN_TIMEOUT": "1"], named: "n2", in: fixture.folder)
         let old = try #require(starts["n2"]?.first)
         try await fixture.until("the others name the start of the new process") {
             for node in 0..<2 {

@@ -119,7 +119,7 @@ import Testing
         // The node's own link to this member is down, so the node does not know its release.
         let asked = try await HTTPExchange.send(
             .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/clusterStatus",
-            headers: [("authorization", "Bearer \(try signedToken(user: "ops", isAdmin: true))")], body: "{}",
+            headers: [("authorization", "Bearer \(try await TokenMint().token(user: "ops", isAdmin: true))")], body: "{}",
             on: MultiThreadedEventLoopGroup.singleton.next())
         let status = try JSON(asked.body)["members"]?.elements ?? []
         #expect(status.map { $0["node"]?.text } == ["member", "n0"], "\(status)")
