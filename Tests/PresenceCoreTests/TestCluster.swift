@@ -305,7 +305,7 @@ struct TestCluster {
         case .deliver(let delivery):
             guard let isAccepted = webhooks.receive(delivery, from: index, at: now) else { return }
             processes[index].node.answered(WebhookAnswer(to: delivery, isAccepted: isAccepted), at: now)
-        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .traced: break
         }
     }
 

@@ -73,6 +73,13 @@ import Testing
         return attach
     }
 
+    static let trace: TraceContext = {
+        guard let trace = TraceContext(traceHigh: .max, traceLow: 1, span: 1 << 63, isSampled: true) else {
+            preconditionFailure("no ID is 0")
+        }
+        return trace
+    }()
+
     static let messages: [Message] = [
         .beginSync(registrationID: 1, ranges: .all), .beginSync(registrationID: 2, ranges: some),
         .requestRegistered(registrationID: 3, ring: .max),
@@ -87,6 +94,7 @@ import Testing
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
+        .traced(trace, Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
             Request(
                 id: 2, user: ann,

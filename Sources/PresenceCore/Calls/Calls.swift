@@ -20,9 +20,10 @@ struct Calls {
     ///   - origin: the token of the call.
     ///   - originSession: the calling session.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
+    ///   - trace: the client's trace that the call belongs to; nil for none.
     mutating func perform(
         _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?,
-        token: UInt64, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+        token: UInt64, trace: TraceContext? = nil, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         let isLimited = origin == .caller
@@ -46,7 +47,7 @@ struct Calls {
                 begunAt: owner.clock.current(at: now.wall),
                 originSessions: originSession == .unknown ? edge.sessions.originSessions(caller) : [originSession], key: key,
                 isLimited: isLimited
-            ))
+            ), trace)
         // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
@@ -64,7 +65,7 @@ struct Calls {
     ) {
         let peer = node ?? cluster.owner(of: user)
         let request = waiting.send(operation, of: user, for: call, to: peer, repeating: earlier)
-        cluster.send(.request(request), to: peer)
+        cluster.send(waiting.message(request, of: call), to: peer)
     }
 
     /// Sends a request to every live node.

@@ -104,6 +104,8 @@ struct PendingCalls {
     private var nextCall = 0
     private var nextRequest: UInt64
     private(set) var sent: [UInt64: Sent] = [:]
+    /// The traces of the few calls that belong to one. A table of its own costs the other calls nothing.
+    private var traces: [CallIndex: TraceContext] = [:]
 
     /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { nextRequest = number }
@@ -119,6 +121,19 @@ struct PendingCalls {
         nextCall += 1
         calls[nextCall] = pending
         return nextCall
+    }
+
+    /// Adds a call that belongs to a client's trace.
+    mutating func add(_ pending: Pending, _ trace: TraceContext?) -> CallIndex {
+        let index = add(pending)
+        if let trace { traces[index] = trace }
+        return index
+    }
+
+    /// The message that carries a request of a call.
+    func message(_ request: Request, of call: CallIndex) -> Message {
+        guard !traces.isEmpty, let trace = traces[call] else { return .request(request) }
+        return .traced(trace, request)
     }
 
     /// The calling session, if this node knows it.
@@ -180,6 +195,7 @@ struct PendingCalls {
 
     mutating func finish(_ call: CallIndex) -> Pending? {
         guard let pending = calls.removeValue(forKey: call) else { return nil }
+        if !traces.isEmpty { traces[call] = nil }
         if answering[pending.caller] == call { answering[pending.caller] = nil }
         return pending
     }

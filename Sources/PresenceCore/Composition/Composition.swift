@@ -80,6 +80,12 @@ struct Composition: ~Copyable {
         if rows.isEmpty { calls.onBarrier(from: peer, cluster, at: now) }
     }
 
+    /// Performs a request that belongs to a client's trace. The log has the requests of other nodes.
+    mutating func onTraced(_ trace: TraceContext, _ request: Request, from peer: PeerIndex, at now: Now) {
+        if peer != 0 { cluster.outbox.effects.append(.traced(trace, request.operation, from: cluster.peerID(peer))) }
+        onRequest(request, from: peer, at: now)
+    }
+
     /// Performs a request to the owner of a user, and ends the sessions of a user whom it kicks.
     mutating func onRequest(_ request: Request, from peer: PeerIndex, hasWaited: Bool = false, at now: Now) {
         switch calls.onRequest(request, from: peer, hasWaited: hasWaited, edge, &owner, replication, &cluster, at: now) {

@@ -78,6 +78,10 @@ extension OpenAPI {
         Schema.required("node", Schema.string), Schema.required("state", ["type": "string", "enum": .array(states)]),
         Schema.required("address", Schema.string), Schema.required("weight", Schema.integer), Schema.required("slotsOwned", Schema.integer),
         Schema.required("startedAt", Schema.time),
+        Schema.sometimes(
+            "version",
+            Schema.text(bytesMax: NodeRelease.versionBytesMax, "Release that the member runs; absent while the member has not told it.")),
+        Schema.sometimes("startTime", Schema.time),
     ])
 
     // MARK: Probes

@@ -73,15 +73,16 @@ final class AdminAPI {
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
                 allow: route.isExport ? "GET" : "POST")
         }
+        let span = shell.tracer.begin(request, route.name, on: connection)
         let token: [UInt8]
         do throws(Problem) {
             token = try Callers.bearerToken(in: Array(request.authorization))
         } catch {
-            return respond(error, request.stream, connection, to: route.name)
+            return respond(error, request.stream, connection, to: route.name, span: span)
         }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
-            connection: connection)
+            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, span: span,
+            stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
@@ -97,25 +98,29 @@ final class AdminAPI {
         private let route: Route
         let body: [UInt8]
         private let key: [UInt8]?
+        /// The span of the request in the client's trace; nil for a request without one.
+        private let span: RequestSpan?
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, stream: StreamID, connection: HTTPServerConnection
+            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
+            connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
             self.body = body
             self.key = key
+            self.span = span
             self.stream = stream
             self.connection = connection
         }
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(Problem(error), stream, connection, to: route.name)
+            case .failure(let error): respond(.failure(Problem(error)))
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
+                respond(.failure(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\"")))
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -130,8 +135,8 @@ final class AdminAPI {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
                     connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
-                case .own(let operation): try api.perform(operation, body, caller, then: respond)
-                case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
+                case .own(let operation): try api.perform(operation, body, caller, span, then: respond)
+                case .client(let operation): try api.perform(operation, body, key: key, caller, span, then: respond)
                 }
             } catch { respond(.failure(error)) }
         }
@@ -140,19 +145,22 @@ final class AdminAPI {
             switch answer {
             case .success(let json):
                 api.count(route.name, code: 0)
+                if let span { api.shell.tracer.end(span) }
                 connection.respond(to: stream, HTTPResponse(json: json))
-            case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
+            case .failure(let problem): api.respond(problem, stream, connection, to: route.name, span: span)
             }
         }
     }
 
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
-    private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+    private func perform(
+        _ operation: Operation, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?, then respond: @escaping Completion
+    ) throws(Problem) {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
-        case .clusterStatus: json.clusterStatus(shell.node.cluster.status)
+        case .clusterStatus: json.clusterStatus(shell.node.cluster.status, releaseOf: shell.release)
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
@@ -162,31 +170,32 @@ final class AdminAPI {
         case .getAppPolicy:
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
-        case .explain: return try call(.explain, fields, body, caller, then: respond)
+        case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
-        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, then: respond)
-        case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
-        case .kick: return try call(.kick, fields, body, caller, then: respond)
-        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
+        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)
+        case .importUsers: return try call(.importUsers, fields, body, caller, span, then: respond)
+        case .kick: return try call(.kick, fields, body, caller, span, then: respond)
+        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, span, then: respond)
         case .reloadKeys: return reloadKeys(caller, then: respond)
-        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, then: respond)
+        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, span, then: respond)
         case .setAppPolicy:
             if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
-            return try call(.setAppPolicy, fields, body, caller, then: respond)
+            return try call(.setAppPolicy, fields, body, caller, span, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
     private func perform(
-        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, _ span: RequestSpan?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let key = try operation.key(header, body: body)
         let policy = shell.node.owner.policy(of: caller.user)
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { [shell] answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false, trace: span?.context) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(
@@ -199,10 +208,11 @@ final class AdminAPI {
 
     /// Performs a call, and responds when it is answered.
     private func call(
-        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let parsed = try operation.type.parse(fields, of: body, by: caller.user)
-        shell.perform(parsed.call, caller: parsed.subject) { [shell] answer in
+        shell.perform(parsed.call, caller: parsed.subject, trace: span?.context) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
                 try API.write(answer, to: parsed, of: operation, shell.node.owner, unsure: shell.node.cluster.unsure, into: &json)
@@ -247,10 +257,10 @@ final class AdminAPI {
     /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
         _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: String? = nil,
-        allow: StaticString? = nil
+        allow: StaticString? = nil, span: RequestSpan? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
-        logger.refused(problem, operation, stream, on: connection)
+        shell.tracer.refused(problem, operation, stream, on: connection, span)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }
@@ -350,7 +360,7 @@ extension JSONWriter {
         }
     }
 
-    fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
+    fileprivate mutating func clusterStatus(_ status: ClusterStatus, releaseOf: (Peer) -> NodeRelease?) {
         object { json in
             json.member("node", status.node.rawValue)
             json.key("members")
@@ -363,6 +373,9 @@ extension JSONWriter {
                         json.member("weight", Int64(member.peer.weight))
                         json.member("slotsOwned", Int64(member.slotsOwned))
                         json.member("startedAt", Int64(clamping: member.peer.generation))
+                        guard let release = releaseOf(member.peer) else { return }
+                        json.member("version", release.version)
+                        json.member("startTime", release.startTime)
                     }
                 }
             }

@@ -23,6 +23,8 @@ public enum Message: Hashable, Sendable {
     case graces([RunningGrace])
     /// Forwards an operation to the owner of a user.
     case request(Request)
+    /// Forwards an operation that belongs to a client's trace. Sent only to nodes that have said that they read it.
+    indirect case traced(TraceContext, Request)
 
     // From an owner to the node of a gateway.
     /// Sends a user's record after a change.
