@@ -81,6 +81,12 @@ struct Webhooks {
     /// Apps whose receivers have failed often.
     var openCount: Int { receivers.keys.sorted().count { receivers[$0]?.isOpen ?? false } }
 
+    /// The rounds of deliveries of an app that have failed since the last success, and whether its circuit is open.
+    func failures(of app: String) -> (count: Int, isOpen: Bool) {
+        let receiver = receivers[app]
+        return (receiver?.failures ?? 0, receiver?.isOpen ?? false)
+    }
+
     // MARK: Inputs
 
     /// Looks at the logs of all users whom this node owns, because it owns other users than before.
