@@ -16,7 +16,8 @@ extension Composition {
             json.member("lost", Int64(clamping: owner.counters.sessionsDisconnected))
             json.key("webhook")
             json.object { json in
-                let failures = webhooks.failures(of: app)
+                let url = owner.policies.policy(of: .policyUser(of: app)).webhook.url
+                let failures = webhooks.failures(of: app, at: url)
                 json.member("isCircuitOpen", failures.isOpen)
                 json.member("failuresInARow", Int64(failures.count))
                 json.member("bytesWaiting", Int64(owner.webhookBacklog.bytesCount(of: app)))
