@@ -108,13 +108,12 @@ function createTotals() {
   }
 
   const poller = new Poller(async (isCurrent) => {
-    const [{ nodes: loads }, { members }, { total }] = await Promise.all([
-      call("clusterLoad"), call("clusterStatus"), call("onlineUsers", { limit: 1 }),
-    ]);
+    const [{ nodes: loads }, { members }] = await Promise.all([call("clusterLoad"), call("clusterStatus")]);
     if (!isCurrent()) return;
     const now = performance.now();
     showNodes(loads, members);
     readings = [...readings, { time: now, loads }].slice(-readingsMax);
+    const total = loads.reduce((sum, load) => sum + load.usersOnlineOfApp, 0);
     app.textContent = `${plural(total, "user")} of this app ${total === 1 ? "is" : "are"} online. The table counts the users of all apps at their owners, and the open event streams.`;
   }, totalsMilliseconds, (error) => problem.show(error));
 

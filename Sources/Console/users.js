@@ -280,7 +280,7 @@ function birthday(value) {
 function profileFacts(profile) {
   return facts([
     ["Nickname", valueText(profile.nick)], ["Picture", valueText(profile.faceURL)], ["Signature", valueText(profile.selfSignature)],
-    ["Friend requests", visible(profile.allowType)], ["Gender", genders[profile.gender] ?? count(profile.gender)],
+    ["Allow type", visible(profile.allowType)], ["Gender", genders[profile.gender] ?? count(profile.gender)],
     ["Birthday", birthday(profile.birthday)], ["Location", valueText(profile.location)], ["Language", count(profile.language)],
     ["Level", count(profile.level)], ["Role", count(profile.role)],
     ...Object.entries(profile.custom ?? {}).map(([name, value]) => [["Custom field ", identifier(name)], valueText(value)]),

@@ -198,6 +198,9 @@ import Testing
             let nodes = try await fixture.admin("clusterLoad", "{}", node: node).json["nodes"]?.elements ?? []
             #expect(nodes.map { $0["node"]?.text } == ["n0", "n1", "n2"])
             #expect(nodes.map { $0["streams"]?.number } == [3, 2, 2])
+            #expect(sum(nodes, "usersOnlineOfApp") == 7)
+            let others = try await fixture.admin("clusterLoad", "{}", app: "other", node: node).json["nodes"]?.elements ?? []
+            #expect(sum(others, "usersOnline") == 7 && sum(others, "usersOnlineOfApp") == 0)
             #expect(sum(nodes, "logouts") == 0 && sum(nodes, "lost") == 0)
             for load in nodes {
                 #expect(load["webhook"]?["isCircuitOpen"] == .bool(false))

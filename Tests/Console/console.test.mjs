@@ -464,7 +464,7 @@ test("A user has friend requests, groups, a profile and a number of followers, a
   assert.equal(shown.Nickname, profileOfAlice.Nick.replace("\u202e", "\\u{202e}"));
   assert.equal(shown.Picture, profileOfAlice.FaceUrl);
   assert.equal(shown.Location, profileOfAlice.Location);
-  assert.deepEqual([shown.Signature, shown.Gender, shown.Birthday, shown.Level, shown["Friend requests"]], ["wyg= (bytes in base64)", "female", "2000-01-01", "3", "CONFIRM"]);
+  assert.deepEqual([shown.Signature, shown.Gender, shown.Birthday, shown.Level, shown["Allow type"]], ["wyg= (bytes in base64)", "female", "2000-01-01", "3", "CONFIRM"]);
   // A text is isolated from the direction of the text around it, and a URL leads nowhere.
   const texts = await page.evaluate(() => [...document.querySelectorAll(".detail .stranger")].map((one) => getComputedStyle(one).unicodeBidi));
   assert.ok(texts.length > 10 && texts.every((one) => one === "isolate"), texts.join());

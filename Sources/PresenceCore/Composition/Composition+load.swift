@@ -3,13 +3,14 @@ import PresenceWire
 extension Composition {
     /// The part of this node in the answer of `clusterLoad`, as a JSON object.
     ///
-    /// The counts are those since the start of the node. The state of the webhook is that of one app; its counts are those of all apps.
+    /// The counts are those since the start of the node, of all apps. The state of the webhook is that of one app.
     func loadText(for app: String) -> [UInt8] {
         var json = JSONWriter(reserving: 512)
         json.object { json in
             json.member("node", cluster.own.id.rawValue)
             json.member("startedAt", Int64(clamping: cluster.own.generation))
             json.member("usersOnline", Int64(owner.users.onlineCount))
+            json.member("usersOnlineOfApp", Int64(owner.users.onlineCount(of: app)))
             json.member("streams", Int64(edge.sessions.count))
             json.member("logins", Int64(clamping: edge.loginsCount))
             json.member("logouts", Int64(clamping: owner.counters.logouts))

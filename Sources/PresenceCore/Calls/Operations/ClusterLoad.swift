@@ -15,6 +15,7 @@ enum ClusterLoad: OperatorOperation {
     private static let node = Schema.object([
         Schema.required("node", Schema.string), Schema.required("startedAt", Schema.time),
         Schema.required("usersOnline", Schema.described(Schema.integer, "ONLINE users of all apps that the node owns.")),
+        Schema.required("usersOnlineOfApp", Schema.described(Schema.integer, "Those of the app of the token.")),
         Schema.required("streams", Schema.described(Schema.integer, "Open event streams of all apps, those that are not seen included.")),
         Schema.required("logins", Schema.described(Schema.integer, "Sessions that were opened since the start of the node.")),
         Schema.required("logouts", Schema.integer),
