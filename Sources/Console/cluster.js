@@ -69,7 +69,7 @@ export function createClusterPage(context) {
     const alive = status.members.filter(isUp).length;
     const suspect = status.members.filter((member) => member.state === "suspect").length;
     const dead = status.members.filter((member) => member.state === "dead").length;
-    const versions = new Set(status.members.filter(isUp).map((member) => member.version ?? "unknown"));
+    const versions = new Set(status.members.filter(isUp).map((member) => member.version).filter((version) => version !== undefined));
     fill(state,
       h("span", { class: `badge ${ready.isReady ? "good" : "bad"}` }, ready.isReady ? "✓ Ready" : `✕ Not ready: ${ready.text}`), " ",
       `${plural(alive, "member")} up`, suspect > 0 && `, ${suspect} suspect`,
