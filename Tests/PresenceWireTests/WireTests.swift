@@ -128,7 +128,9 @@ import Testing
                     value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true, session: SessionID(stamp: 9, node: 2)))),
         .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
-        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
+        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))),
+        .request(Request(id: 12, user: ann, operation: .explain(ann, .load))), .answer(id: 12, .explained(.load, Array("{}".utf8))),
+        .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil, knownSince: 9), Watched(user: ann, record: record)]),
         .listUpdate(

@@ -8,6 +8,7 @@ enum PassedRequest {
     case kick(reason: String, Request)
     case chain(ChainCall, Request)
     case replayWebhooks(app: String, since: Milliseconds)
+    case load(Request)
 }
 
 /// Requests that reach the owner of a user: the owner's part of every operation.
@@ -24,6 +25,7 @@ extension Calls {
             return .done
         }
         if case .replayWebhooks(let app, let since) = request.operation { return .replayWebhooks(app: app, since: since) }
+        if case .explain(_, .load) = request.operation { return .load(request) }
         guard cluster.decides(request.user, for: peer) else { return .done }
         var reply = request.refusal(by: owner, replication, cluster, at: now)
         if reply == nil { reply = delayed(request, owner, at: now) }

@@ -170,7 +170,7 @@ struct Calls {
         case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, edge, owner, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, edge, owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
-        case .explain: finish(index, .explained(pending.answered.explanations), edge, &cluster)
+        case .explain, .clusterLoad: finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         default: break
@@ -247,9 +247,11 @@ struct Calls {
         if case .explain(_, .view) = sent.request.operation { return }
         if sent.request.operation.isForAllNodes {
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
-                if case .followers = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
+                switch sent.request.operation {
+                case .followers, .explain: return advance(sent.call, edge, owner, &cluster, at: now)
                 // Nodes that have answered may own the users of a dead node now.
-                return finish(sent.call, .refused(.unavailable), edge, &cluster)
+                default: return finish(sent.call, .refused(.unavailable), edge, &cluster)
+                }
             }
             return ask(sent.request.operation, of: sent.request.user, at: sent.peer, for: sent.call, repeating: sent.request, &cluster)
         }
@@ -283,7 +285,7 @@ struct Calls {
             finishQuery(index, edge, owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
             finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
-        case .explain where !pending.answered.explanations.isEmpty:
+        case .explain where !pending.answered.explanations.isEmpty, .clusterLoad where !pending.answered.explanations.isEmpty:
             finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)
         default:

@@ -95,6 +95,7 @@ struct Composition: ~Copyable {
         case .chain(let call, let request): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
         case .replayWebhooks(let app, let since):
             webhooks.perform(replayOf: app, since: since, request, from: peer, &owner, &cluster, at: now)
+        case .load(let request): cluster.send(.answer(id: request.id, .explained(.load, loadText(for: String(request.user.app)))), to: peer)
         }
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
     }

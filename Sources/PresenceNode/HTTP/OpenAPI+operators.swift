@@ -40,9 +40,8 @@ extension OpenAPI {
                 ]), refusals: [.invalidKeys]),
             GetAppPolicy.description,
         ]
-        + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .explain] as [API.OperatorCall]).map {
-            $0.type.description
-        }
+        + ([.clusterLoad, .setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .explain]
+        as [API.OperatorCall]).map { $0.type.description }
 
     private static let recentLoad = Schema.object([
         Schema.required("node", Schema.string), Schema.required("intervalMilliseconds", Schema.integer),

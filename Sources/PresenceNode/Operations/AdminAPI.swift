@@ -10,8 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
-            reloadKeys, replayWebhooks, setAppPolicy
+        case clusterLoad, clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus,
+            recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -170,6 +170,7 @@ final class AdminAPI {
         case .getAppPolicy:
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
+        case .clusterLoad: return try call(.clusterLoad, fields, body, caller, span, then: respond)
         case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
         case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)

@@ -158,6 +158,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case view = 3
         /// The part of the owner of the request's user, for that user itself: nothing about others.
         case own = 4
+        /// The part of any node about its load, and about the webhook of the app of the request's user.
+        case load = 5
     }
 
     /// A user to subscribe to.

@@ -63,13 +63,14 @@ extension API {
 
     /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
     package enum OperatorCall: CaseIterable, Sendable {
-        case explain, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
+        case clusterLoad, explain, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
 
         package var name: String { "\(self)" }
 
         /// The parts of the operation that the HTTP API needs.
         package var type: any OperatorOperation.Type {
             switch self {
+            case .clusterLoad: ClusterLoad.self
             case .explain: Explain.self
             case .importUsers: ImportUsers.self
             case .kick: Kick.self
@@ -95,6 +96,8 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
     /// Explains why the caller sees a user as it does.
     case explain(UserID)
+    /// Reads the load of every live node, and how far each is with the webhook of the caller's app.
+    case clusterLoad
     /// Registers users.
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
@@ -146,7 +149,9 @@ extension Call {
         case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .chain, .getFriendList, .friendCall,
             .checkRelations:
             true
-        case .getUserStatus, .explain, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers, .replayWebhooks: false
+        case .getUserStatus, .explain, .clusterLoad, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers,
+            .replayWebhooks:
+            false
         }
     }
 
@@ -195,6 +200,7 @@ extension Calls {
         case .onlineUsers(let query): askAllNodes(.onlineUsers(query), of: caller, for: index, &cluster)
         case .replayWebhooks(let since):
             askAllNodes(.replayWebhooks(app: String(caller.app), since: since), of: caller, for: index, &cluster)
+        case .clusterLoad: askAllNodes(.explain(caller, .load), of: caller, for: index, &cluster)
         case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
