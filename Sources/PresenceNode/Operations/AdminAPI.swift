@@ -10,8 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
-            reloadKeys, replayWebhooks, setAppPolicy
+        case clusterStatus, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers, kick, onlineUsers,
+            queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -79,8 +79,13 @@ final class AdminAPI {
         } catch {
             return respond(error, request.stream, connection, to: route.name)
         }
+        let content = route.isExport ? Exports.Content(query: Array(request.target)) : .online
+        guard let content else {
+            return respond(.parameter("kind: must be online or all"), request.stream, connection, to: route.name)
+        }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
+            api: self, route: route, content: content, body: Array(request.body), key: request.idempotencyKey.map { Array($0) },
+            stream: request.stream,
             connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
@@ -95,16 +100,20 @@ final class AdminAPI {
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         private let route: Route
+        /// The content of an export.
+        private let content: Exports.Content
         let body: [UInt8]
         private let key: [UInt8]?
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, stream: StreamID, connection: HTTPServerConnection
+            api: AdminAPI, route: Route, content: Exports.Content, body: [UInt8], key: [UInt8]?, stream: StreamID,
+            connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
+            self.content = content
             self.body = body
             self.key = key
             self.stream = stream
@@ -129,7 +138,7 @@ final class AdminAPI {
                 switch route {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
-                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
+                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.content, self.stream, self.connection) }
                 case .own(let operation): try api.perform(operation, body, caller, then: respond)
                 case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
                 }
@@ -164,6 +173,8 @@ final class AdminAPI {
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
         case .explain: return try call(.explain, fields, body, caller, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
+        case .exportUser: return try call(.exportUser, fields, body, caller, then: respond)
+        case .importFacts: return try call(.importFacts, fields, body, caller, then: respond)
         case .onlineUsers: return try call(.onlineUsers, fields, body, caller, then: respond)
         case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
         case .kick: return try call(.kick, fields, body, caller, then: respond)
@@ -271,12 +282,14 @@ extension AdminAPI {
     /// The running exports, and the ends of earlier ones.
     var exportCounts: Exports.Counts { exports.counts }
 
-    private func beginExport(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func beginExport(
+        of caller: UserID, _ content: Exports.Content, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
         if let refusal = exports.refusal(of: caller) {
             let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: refusal, retryAfter: 10)
             return respond(problem, stream, connection, to: Operation.export.rawValue)
         }
-        let token = exports.begin(on: connection, stream, of: caller)
+        let token = exports.begin(content, on: connection, stream, of: caller)
         connection.openStream(stream, of: .ndjson, token: token)
         count(Operation.export.rawValue, code: 0)
         boundUnread(token, on: connection.eventLoop)
@@ -295,10 +308,12 @@ extension AdminAPI {
     /// Reads the next page of an export on the core's loop, and sends it here.
     private func sendPage(_ token: UInt32) {
         guard let export = exports.running[token] else { return }
+        guard export.users.isEmpty else { return sendFacts(token, of: export) }
         let (limit, eventLoop) = (1_000, export.connection.eventLoop)
         nonisolated(unsafe) let api = self
         let caller = export.caller
-        let call = Call.onlineUsers(OnlineQuery(app: String(caller.app), after: export.after, limit: limit))
+        let call = Call.onlineUsers(
+            OnlineQuery(app: String(caller.app), after: export.after, limit: limit, isOfAll: export.content == .all))
         shell.eventLoop.execute {
             api.shell.perform(call, caller: caller) { answer in
                 eventLoop.execute {
@@ -311,12 +326,56 @@ extension AdminAPI {
 
     private func send(_ users: [OnlineUser], to token: UInt32, isLast: Bool) {
         guard let export = exports.running[token] else { return }
+        if export.content == .all, !users.isEmpty {
+            exports.took(users.map(\.user), isLast: isLast, of: token)
+            return sendPage(token)
+        }
         let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
         if isLast {
             exports.finish(token, at: .now())
             return export.connection.finish(export.stream)
         }
         if exports.sent(users, to: token, isFull: isFull, at: .now()) { sendPage(token) }
+    }
+
+    /// Reads the next facts of an export on the core's loop, and sends them here.
+    private func sendFacts(_ token: UInt32, of export: Exports.Export) {
+        let (users, position, eventLoop) = (export.usersToRead, export.position, export.connection.eventLoop)
+        nonisolated(unsafe) let api = self
+        shell.eventLoop.execute {
+            api.readFacts(of: users, after: position) { pages in
+                eventLoop.execute { api.send(pages, to: token) }
+            }
+        }
+    }
+
+    /// Reads a page of the facts of each user. Called on the core's loop.
+    private func readFacts(
+        of users: [UserID], after position: FactPosition?, then body: @escaping @Sendable ([FactExportAnswer?]) -> Void
+    ) {
+        var pages = [FactExportAnswer?](repeating: nil, count: users.count)
+        var openCount = users.count
+        for (number, user) in users.enumerated() {
+            let request = FactExportRequest(after: position, isWhole: false)
+            shell.perform(.owner(.exportFacts(request)), caller: user) { answer in
+                pages[number] = FactExportAnswer(answer)
+                openCount -= 1
+                if openCount == 0 { body(pages) }
+            }
+        }
+    }
+
+    private func send(_ pages: [FactExportAnswer?], to token: UInt32) {
+        guard let export = exports.running[token] else { return }
+        guard let lines = Exports.lines(pages) else { return cutExport(token, .failed) }
+        let isFull = lines.buffer.readableBytes > 0 && export.connection.push(lines.buffer, to: export.stream)
+        switch exports.sent(ofUsers: lines.usersCount, position: lines.position, to: token, isFull: isFull, at: .now()) {
+        case .finish:
+            exports.finish(token, at: .now())
+            export.connection.finish(export.stream)
+        case .read: sendPage(token)
+        case .wait: break
+        }
     }
 
     private func cutExport(_ token: UInt32, _ end: Exports.End) {

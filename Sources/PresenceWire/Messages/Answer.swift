@@ -47,6 +47,12 @@ public enum Answer: Hashable, Sendable {
     case onlineUsers([OnlineUser], total: UInt64)
     /// Answers `replayWebhooks` with the number of events, and whether the node has kept all that it was asked for.
     case replayed(eventsCount: UInt64, isComplete: Bool)
+    /// Answers `exportFacts`.
+    case factsExported(FactExportAnswer)
+    /// Answers `importFacts`.
+    case factsImported(FactImportAnswer)
+    /// Answers `mentions`.
+    case mentioned(MentionAnswer)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -75,6 +81,9 @@ private enum AnswerTag: UInt8 {
     case onlineUsers = 20
     case replayed = 21
     case blocked = 22
+    case factsExported = 23
+    case factsImported = 24
+    case mentioned = 25
 }
 
 extension WireWriter {
@@ -134,6 +143,9 @@ extension WireWriter {
             tag(AnswerTag.replayed)
             unsigned(eventsCount)
             tag(isComplete ? 1 : 0)
+        case .factsExported(let answer): tagged(.factsExported) { answer.write(into: &$0) }
+        case .factsImported(let answer): tagged(.factsImported) { answer.write(into: &$0) }
+        case .mentioned(let answer): tagged(.mentioned) { answer.write(into: &$0) }
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -143,6 +155,11 @@ extension WireWriter {
             tag(AnswerTag.rateLimited)
             unsigned(retryAfter)
         }
+    }
+
+    private mutating func tagged(_ name: AnswerTag, _ write: (inout WireWriter) -> Void) {
+        tag(name)
+        write(&self)
     }
 }
 
@@ -201,6 +218,9 @@ extension WireReader {
         case .onlineUsers:
             return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
         case .replayed: return .replayed(eventsCount: try unsigned(), isComplete: try flag())
+        case .factsExported: return .factsExported(try FactExportAnswer(from: &self))
+        case .factsImported: return .factsImported(try FactImportAnswer(from: &self))
+        case .mentioned: return .mentioned(try MentionAnswer(from: &self))
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .blocked:
             return .blocked(try list { reader throws(DecodeError) in try reader.chainOutcome() }, remnant: try Remnant(from: &self))

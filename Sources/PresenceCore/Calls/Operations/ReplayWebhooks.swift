@@ -71,7 +71,7 @@ extension OwnerOperation {
     /// A node that dies meanwhile fails the call. Only a count of followers goes on without it.
     var isForAllNodes: Bool {
         switch self {
-        case .onlineUsers, .replayWebhooks, .followers: true
+        case .onlineUsers, .replayWebhooks, .followers, .mentions: true
         default: false
         }
     }
