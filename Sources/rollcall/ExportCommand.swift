@@ -12,8 +12,8 @@ struct ExportCommand: AsyncParsableCommand {
             Each line is a JSON object: one fact of one user, with the user's ID, the kind, the key and the value. The lines are in the \
             order in which `rollcall import` takes them. Statuses and sessions are not among them.
 
-            FILE is complete, or it is not there: the lines are written into FILE.part first. An export while users change something has \
-            each fact as it was at some time during the export.
+            FILE is complete, or it is not there: the lines are written into FILE.part first. Nobody else can read it. An export while \
+            users change something has each fact as it was at some time during the export.
             """)
 
     @Argument(help: "The file to write; an existing one is replaced.") var file: String
@@ -23,7 +23,7 @@ struct ExportCommand: AsyncParsableCommand {
     func run() async throws {
         let part = file + ".part"
         try NamedFile.open(part, "FILE")
-        guard let output = FileHandle(forWritingAtPath: part) else {
+        guard chmod(part, 0o600) == 0, let output = FileHandle(forWritingAtPath: part) else {
             throw CommandFailure(description: "FILE: \(part): cannot be written", code: PresenceNode.ExitCode.inputOutput)
         }
         var count = 0
@@ -45,6 +45,12 @@ struct ExportCommand: AsyncParsableCommand {
             throw CommandFailure(
                 description: "FILE: \(file): \(String(cString: strerror(errno)))", code: PresenceNode.ExitCode.inputOutput)
         }
-        Terminal.line("\(count) facts: \(file)")
+        guard ops.json else { return Terminal.line("\(count) facts: \(file)") }
+        var json = JSONWriter()
+        json.object { json in
+            json.member("facts", Int64(count))
+            json.member("file", file)
+        }
+        Terminal.line(PrintableText.escapedJSON(json.bytes))
     }
 }

@@ -56,7 +56,9 @@ struct ImportCommand: AsyncParsableCommand {
                 reportPath = FactFileImport.reportPath(beside: file)
                 counts = try await FactFileImport(options(ops, bearer ?? ""), isDryRun: dryRun).run(onProgress: show)
             } else if dryRun {
-                throw ImportError("--dry-run: \(file) is not a file of `rollcall export`; a CSV file has no dry run")
+                throw CommandFailure(
+                    description: "--dry-run: \(file): is not a file of `rollcall export`; a CSV file has no dry run",
+                    code: PresenceNode.ExitCode.usage)
             } else {
                 counts = try await FriendImport(options(target, bearer ?? "")).run(onProgress: show)
             }
