@@ -148,7 +148,8 @@ import Testing
         _ = take([Self.fact(.blocked, "ann", #"{"since":1}"#)], by: "dan")
         cluster.advance(.seconds(1))
         for node in 0..<3 {
-            let answer = try #require(cluster.call(.exportUser(after: nil), by: "ann", on: node, origin: .backEnd))
+            let called = cluster.call(.exportUser(after: nil), by: "ann", on: node, origin: .backEnd)
+            let answer = try #require(called)
             guard case .userExported(let page) = answer else {
                 Issue.record("\(answer)")
                 return
@@ -174,7 +175,8 @@ import Testing
         }
         var (position, pagesCount, found) = (nil as UserExport.Position?, 0, [String]())
         repeat {
-            let answer = try #require(cluster.call(.exportUser(after: position), by: "ann", on: 2, origin: .backEnd))
+            let called = cluster.call(.exportUser(after: position), by: "ann", on: 2, origin: .backEnd)
+            let answer = try #require(called)
             guard case .userExported(let page) = answer else {
                 Issue.record("\(answer)")
                 return
@@ -195,7 +197,8 @@ import Testing
         var (after, found) = (nil as UserID?, [String]())
         repeat {
             let query = OnlineQuery(app: "default", after: after, limit: 7, isOfAll: true)
-            let answer = try #require(cluster.call(.onlineUsers(query), by: "ops", on: 2, origin: .backEnd))
+            let called = cluster.call(.onlineUsers(query), by: "ops", on: 2, origin: .backEnd)
+            let answer = try #require(called)
             guard case .onlineUsers(let page, _) = answer else {
                 Issue.record("\(answer)")
                 return
