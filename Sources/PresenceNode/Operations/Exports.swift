@@ -135,7 +135,7 @@ struct Exports {
         running[token]?.isLastPage = isLast
     }
 
-    /// What follows after facts were sent.
+    /// The step after facts were sent.
     enum OnSent {
         /// The next facts, or the next page of users, are to be read.
         case read

@@ -94,9 +94,9 @@ public struct FactImportRequest: OwnRequest {
     }
 }
 
-/// What has become of each fact of a ``FactImportRequest``, in its order.
+/// The outcome of each fact of a ``FactImportRequest``, in its order.
 public struct FactImportAnswer: OwnAnswer {
-    /// What has become of one fact.
+    /// The outcome of one fact.
     public enum Outcome: Hashable, Sendable {
         case imported
         /// The user has a fact of this kind and key, which stays as it is.

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `importFacts`: takes facts of one user that an export has written. The user's owner decides about each.
 enum ImportFacts: OperatorOperation {
-    /// What has become of each fact.
+    /// The outcome of each fact.
     struct Answer: OperationAnswer {
         let outcomes: [FactImportAnswer.Outcome]
 

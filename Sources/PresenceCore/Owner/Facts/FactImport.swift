@@ -17,7 +17,7 @@ struct FactImport {
     private let policy: Policy
     private let rules: ChainRules
     private let version: Version
-    /// What the import writes.
+    /// The rows that the import writes.
     private var draft = Draft()
 
     /// The facts that the call adds.
@@ -43,7 +43,7 @@ struct FactImport {
         for group in FriendGroups(held.list(.friendGroup), of: id).groups { draft.groups[group.id] = group.name }
     }
 
-    /// Takes facts, in their order. Returns what has become of each.
+    /// Takes facts, in their order. Returns the outcome of each.
     static func perform(
         _ request: FactImportRequest, of id: UserID, on owner: inout Owner, at now: Now, into outbox: inout Outbox
     ) -> [Outcome] {
@@ -193,9 +193,8 @@ struct FactImport {
         if draft.isRegistered { _ = UserCall(id: id, now: now).register(at: &owner, into: &outbox) }
         var changes = draft.changes
         if let profile = draft.profile { changes.append(.set(profile, "")) }
-        // The answer comes when no node shows the user to those whom it blocks.
-        if changes.contains(where: { $0.kind == .blocked }) { outbox.needsBarrier = true }
         if !changes.isEmpty { owner.write(changes, of: user, decidedAt: version, isSilent: true, in: &outbox[at: now]) }
+        if changes.contains(where: { $0.kind == .blocked }) { ChainVisibility(user: user).show(.blocked, by: &owner, in: &outbox[at: now]) }
         if draft.profile != nil { OwnedProfile(user: user).publish(by: &owner, in: &outbox[at: now]) }
         if !draft.subscriptions.isEmpty { _ = owner.merge(draft.subscriptions, at: user, in: &outbox[at: now]) }
         guard changes.contains(where: { $0.kind == .profileSubscription }) else { return }
