@@ -133,7 +133,7 @@ import Testing
         cluster.subscribe("eve", to: ["ann"], on: 0)
         #expect(cluster.clients[eve].view["ann"]?["statusType"] == .string("ONLINE"))
         _ = take(Self.facts)
-        cluster.advance(.seconds(15))
+        cluster.advance(.seconds(30))
         #expect(cluster.clients[eve].view["ann"]?["statusType"] == .string("OFFLINE"))
         #expect(cluster.clients[own].view["fay"]?["statusType"] == .string("ONLINE"))
     }

@@ -126,11 +126,8 @@ struct Calls {
         case .replayed(let count, let isComplete):
             ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, edge, &cluster)
         case .factsExported(let page) where pending.call.isExportUser:
-            ExportUser.take(page, of: sent.call, &self)
-            advance(sent.call, edge, owner, &cluster, at: now)
-        case .mentioned(let found):
-            ExportUser.take(found, of: sent.call, &self)
-            advance(sent.call, edge, owner, &cluster, at: now)
+            ExportUser.take(page, of: sent.call, &self, edge, &cluster)
+        case .mentioned(let found): ExportUser.take(found, of: sent.call, &self, edge, &cluster)
         case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, edge, owner, &cluster)

@@ -105,6 +105,10 @@ public struct OnlineUser: Hashable, Sendable {
         }
     }
 
+    static func list(from reader: inout WireReader) throws(DecodeError) -> [OnlineUser] {
+        try reader.list { reader throws(DecodeError) in try OnlineUser(from: &reader) }
+    }
+
     func write(into writer: inout WireWriter) {
         writer.user(user)
         writer.list(platforms) { $0.text($1) }

@@ -118,24 +118,31 @@ extension ExportUser {
     }
 
     /// Takes the facts of the user's owner.
-    static func take(_ answer: FactExportAnswer, of call: PendingCalls.CallIndex, _ calls: inout Calls) {
+    static func take(
+        _ answer: FactExportAnswer, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
+    ) {
         calls.waiting[call]?.answered.export.facts = answer.facts
         calls.waiting[call]?.answered.export.factsEnd = answer.next
+        advance(call, &calls, edge, &cluster)
     }
 
     /// Takes the mentions of one node.
-    static func take(_ answer: MentionAnswer, of call: PendingCalls.CallIndex, _ calls: inout Calls) {
+    static func take(
+        _ answer: MentionAnswer, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
+    ) {
         calls.waiting[call]?.answered.export.mentions += answer.mentions
-        guard let next = answer.next else { return }
-        let end = calls.waiting[call]?.answered.export.mentionsEnd ?? .max
-        calls.waiting[call]?.answered.export.mentionsEnd = min(end, next)
+        if let next = answer.next {
+            let end = calls.waiting[call]?.answered.export.mentionsEnd ?? .max
+            calls.waiting[call]?.answered.export.mentionsEnd = min(end, next)
+        }
+        advance(call, &calls, edge, &cluster)
     }
 
     /// Continues after all requests of a part are answered.
     static func advance(
         _ call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
     ) {
-        guard let pending = calls.waiting[call] else { return }
+        guard let pending = calls.waiting[call], pending.openCount == 0 else { return }
         let parts = pending.answered.export
         if let end = parts.factsEnd { return finish(call, pending, at: .facts(end), &calls, edge, &cluster) }
         if parts.roundsCount == 0 { return askForMentions(of: pending.caller, from: 0, for: call, &calls, &cluster) }

@@ -196,7 +196,7 @@ extension Calls {
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
-        case .importUsers(let users): importUsers(users, for: index, edge, &cluster)
+        case .importUsers(let users): ImportUsers.begin(users, for: index, &self, edge, &cluster)
         case .querySessions(let users): querySessions(of: users, for: index, edge, owner, &cluster, at: now)
         case .onlineUsers(let query): askAllNodes(.onlineUsers(query), of: caller, for: index, &cluster)
         case .replayWebhooks(let since):
