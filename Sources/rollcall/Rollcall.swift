@@ -12,7 +12,7 @@ struct Rollcall: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, CheckTokenCommand.self, WatchCommand.self,
-            StatusCommand.self, ImportCommand.self, ClusterCommand.self,
+            StatusCommand.self, ExportCommand.self, ImportCommand.self, ClusterCommand.self,
         ])
 
     /// The text that `--version` prints.

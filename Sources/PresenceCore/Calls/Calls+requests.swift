@@ -79,8 +79,9 @@ extension Calls {
         switch request.operation {
         case .explain(let other, .view):
             answer = ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
-        case .followers where !isActive, .onlineUsers where !isActive, .replayWebhooks where !isActive: return .misrouted([request.user])
+        case let operation where operation.isForAllNodes && !isActive: return .misrouted([request.user])
         case .onlineUsers(let query): answer = OnlineUsers.answer(query, owner)
+        case .mentions(let search): answer = MentionSearch(id: request.user, request: search).answer(by: owner).answer
         case .followers(let targets): answer = .followers(targets.map { UInt64(owner.shareFollowersCount(of: $0)) })
         case .countQuery(let isMade): answer = count(request, isMade: isMade, owner, at: now)
         default: answer = nil

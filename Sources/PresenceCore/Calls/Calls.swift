@@ -126,6 +126,9 @@ struct Calls {
         case .sessions(let lists): take(lists, to: sent, edge, owner, &cluster, at: now)
         case .replayed(let count, let isComplete):
             ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, edge, &cluster)
+        case .factsExported(let page) where pending.call.isExportUser:
+            ExportUser.take(page, of: sent.call, &self, edge, &cluster)
+        case .mentioned(let found): ExportUser.take(found, of: sent.call, &self, edge, &cluster)
         case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, edge, owner, &cluster)
@@ -169,6 +172,7 @@ struct Calls {
         switch pending.call {
         case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, edge, owner, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, edge, owner, &cluster)
+        case .exportUser: ExportUser.advance(index, &self, edge, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
         case .explain, .clusterLoad: finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)

@@ -27,6 +27,8 @@ struct PendingCalls {
         /// For `onlineUsers`.
         var onlineUsers: [OnlineUser] = []
         var onlineTotal = 0
+        /// For `exportUser`.
+        var export = ExportUser.Parts()
     }
 
     /// The answers for which a call waits.
@@ -234,6 +236,9 @@ struct PendingCalls {
 }
 
 extension Call {
+    /// Whether several nodes answer with parts of all that the cluster holds about a user.
+    var isExportUser: Bool { if case .exportUser = self { true } else { false } }
+
     /// Whether the answer is the records of users, and nothing is changed.
     fileprivate var isStatusQuery: Bool {
         switch self {

@@ -10,8 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterLoad, clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus,
-            recentLoad, reloadKeys, replayWebhooks, setAppPolicy
+        case clusterLoad, clusterStatus, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers, kick,
+            onlineUsers, queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -80,9 +80,13 @@ final class AdminAPI {
         } catch {
             return respond(error, request.stream, connection, to: route.name, span: span)
         }
+        let content = route.isExport ? Exports.Content(query: Array(request.target)) : .online
+        guard let content else {
+            return respond(.parameter("kind: must be online or all"), request.stream, connection, to: route.name, span: span)
+        }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, span: span,
-            stream: request.stream, connection: connection)
+            api: self, route: route, content: content, body: Array(request.body), key: request.idempotencyKey.map { Array($0) },
+            span: span, stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
@@ -96,6 +100,8 @@ final class AdminAPI {
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         private let route: Route
+        /// The content of an export.
+        private let content: Exports.Content
         let body: [UInt8]
         private let key: [UInt8]?
         /// The span of the request in the client's trace; nil for a request without one.
@@ -104,11 +110,12 @@ final class AdminAPI {
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
+            api: AdminAPI, route: Route, content: Exports.Content, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
             connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
+            self.content = content
             self.body = body
             self.key = key
             self.span = span
@@ -134,7 +141,7 @@ final class AdminAPI {
                 switch route {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
-                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
+                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.content, self.stream, self.connection) }
                 case .own(let operation): try api.perform(operation, body, caller, span, then: respond)
                 case .client(let operation): try api.perform(operation, body, key: key, caller, span, then: respond)
                 }
@@ -173,6 +180,8 @@ final class AdminAPI {
         case .clusterLoad: return try call(.clusterLoad, fields, body, caller, span, then: respond)
         case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
+        case .exportUser: return try call(.exportUser, fields, body, caller, span, then: respond)
+        case .importFacts: return try call(.importFacts, fields, body, caller, span, then: respond)
         case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)
         case .importUsers: return try call(.importUsers, fields, body, caller, span, then: respond)
         case .kick: return try call(.kick, fields, body, caller, span, then: respond)
@@ -284,12 +293,14 @@ extension AdminAPI {
     /// The running exports, and the ends of earlier ones.
     var exportCounts: Exports.Counts { exports.counts }
 
-    private func beginExport(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func beginExport(
+        of caller: UserID, _ content: Exports.Content, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
         if let refusal = exports.refusal(of: caller) {
             let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: refusal, retryAfter: 10)
             return respond(problem, stream, connection, to: Operation.export.rawValue)
         }
-        let token = exports.begin(on: connection, stream, of: caller)
+        let token = exports.begin(content, on: connection, stream, of: caller)
         connection.openStream(stream, of: .ndjson, token: token)
         count(Operation.export.rawValue, code: 0)
         boundUnread(token, on: connection.eventLoop)
@@ -308,10 +319,12 @@ extension AdminAPI {
     /// Reads the next page of an export on the core's loop, and sends it here.
     private func sendPage(_ token: UInt32) {
         guard let export = exports.running[token] else { return }
+        guard export.users.isEmpty else { return sendFacts(token, of: export) }
         let (limit, eventLoop) = (1_000, export.connection.eventLoop)
         nonisolated(unsafe) let api = self
         let caller = export.caller
-        let call = Call.onlineUsers(OnlineQuery(app: String(caller.app), after: export.after, limit: limit))
+        let call = Call.onlineUsers(
+            OnlineQuery(app: String(caller.app), after: export.after, limit: limit, isOfAll: export.content == .all))
         shell.eventLoop.execute {
             api.shell.perform(call, caller: caller) { answer in
                 eventLoop.execute {
@@ -324,12 +337,56 @@ extension AdminAPI {
 
     private func send(_ users: [OnlineUser], to token: UInt32, isLast: Bool) {
         guard let export = exports.running[token] else { return }
+        if export.content == .all, !users.isEmpty {
+            exports.took(users.map(\.user), isLast: isLast, of: token)
+            return sendPage(token)
+        }
         let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
         if isLast {
             exports.finish(token, at: .now())
             return export.connection.finish(export.stream)
         }
         if exports.sent(users, to: token, isFull: isFull, at: .now()) { sendPage(token) }
+    }
+
+    /// Reads the next facts of an export on the core's loop, and sends them here.
+    private func sendFacts(_ token: UInt32, of export: Exports.Export) {
+        let (users, position, eventLoop) = (export.usersToRead, export.position, export.connection.eventLoop)
+        nonisolated(unsafe) let api = self
+        shell.eventLoop.execute {
+            api.readFacts(of: users, after: position) { pages in
+                eventLoop.execute { api.send(pages, to: token) }
+            }
+        }
+    }
+
+    /// Reads a page of the facts of each user. Called on the core's loop.
+    private func readFacts(
+        of users: [UserID], after position: FactPosition?, then body: @escaping @Sendable ([FactExportAnswer?]) -> Void
+    ) {
+        var pages = [FactExportAnswer?](repeating: nil, count: users.count)
+        var openCount = users.count
+        for (number, user) in users.enumerated() {
+            let request = FactExportRequest(after: position, isWhole: false)
+            shell.perform(.owner(.exportFacts(request)), caller: user) { answer in
+                pages[number] = FactExportAnswer(answer)
+                openCount -= 1
+                if openCount == 0 { body(pages) }
+            }
+        }
+    }
+
+    private func send(_ pages: [FactExportAnswer?], to token: UInt32) {
+        guard let export = exports.running[token] else { return }
+        guard let lines = Exports.lines(pages) else { return cutExport(token, .failed) }
+        let isFull = lines.buffer.readableBytes > 0 && export.connection.push(lines.buffer, to: export.stream)
+        switch exports.sent(ofUsers: lines.usersCount, position: lines.position, to: token, isFull: isFull, at: .now()) {
+        case .finish:
+            exports.finish(token, at: .now())
+            export.connection.finish(export.stream)
+        case .read: sendPage(token)
+        case .wait: break
+        }
     }
 
     private func cutExport(_ token: UInt32, _ end: Exports.End) {

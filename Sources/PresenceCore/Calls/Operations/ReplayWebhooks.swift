@@ -71,7 +71,7 @@ extension OwnerOperation {
     /// A node that dies meanwhile fails the call. Only a count of followers and the loads of the nodes go on without it.
     var isForAllNodes: Bool {
         switch self {
-        case .onlineUsers, .replayWebhooks, .followers, .explain(_, .load): true
+        case .onlineUsers, .replayWebhooks, .followers, .mentions, .explain(_, .load): true
         default: false
         }
     }
