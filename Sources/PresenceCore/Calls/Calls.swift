@@ -233,14 +233,7 @@ struct Calls {
             guard waiting.take(sent.request.id) != nil else { continue }
             repeatRequest(sent, edge, owner, &cluster, at: now)
         }
-        for index in waiting.overdue(at: now.instant) { giveUp(index, edge, owner, &cluster) }
-        // Nothing changes here before a majority is heard again, and callers need not wait for their deadline.
-        if !cluster.reach.hasMajority {
-            let isVain = { [reach = cluster.reach] (sent: PendingCalls.Sent) in
-                sent.request.operation.isDurable && sent.peer != 0 && reach.isSilent(sent.peer)
-            }
-            for sent in waiting.requests(where: isVain) { giveUp(sent.call, edge, owner, &cluster) }
-        }
+        for index in waiting.overdue(at: now.instant) + waiting.vain(cluster.reach) { giveUp(index, edge, owner, &cluster) }
     }
 
     /// Sends a request again to the current owner of its users.

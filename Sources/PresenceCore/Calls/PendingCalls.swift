@@ -233,6 +233,12 @@ struct PendingCalls {
         // order does not matter: sorted below.
         calls.filter { $0.value.deadline <= now }.keys.sorted()
     }
+
+    /// The calls for a change while this node hears no majority: nothing changes here, and their callers need not wait for the deadline.
+    func vain(_ reach: borrowing Reach) -> [CallIndex] {
+        if reach.hasMajority { return [] }
+        return Set(requests { $0.request.operation.isDurable }.map(\.call)).sorted()
+    }
 }
 
 extension Call {

@@ -133,11 +133,14 @@ public struct Cluster {
         if links.beginTransmission(to: peer) { outbox.effects.append(.transmit(peer)) }
     }
 
-    /// Counts a beat, and tells the gateways if this node does not know better about other users than before.
-    mutating func updateReach() {
-        let roundBeats = max((peers.count - 1 + settings.beatPeersMax - 1) / settings.beatPeersMax, 1)
-        if reach.beat(peers, placement, roundBeats: roundBeats) { sendToGateways(.unsure(reach.unsure)) }
+    /// Counts a beat of this node, in which it may notice that it does not hear others.
+    mutating func countBeat() {
+        reach.count(peers, roundBeats: max((peers.count - 1 + settings.beatPeersMax - 1) / settings.beatPeersMax, 1))
+        followReach()
     }
+
+    /// Tells the gateways if this node does not know better about other users than before.
+    mutating func followReach() { if reach.follow(peers, placement) { sendToGateways(.unsure(reach.unsure)) } }
 
     /// Sends a message to the gateways in `mask`, one bit each.
     mutating func sendToGateways(_ message: NodeMessage, mask: UInt64 = .max) {

@@ -242,7 +242,7 @@ struct Composition: ~Copyable {
 
     /// Sends signs of life and due digests: see ``Node/beat(at:)``.
     mutating func beat(at now: Now) {
-        cluster.updateReach()
+        cluster.countBeat()
         edge.comparison.sendDigests(&owner, &cluster, at: now)
         for _ in 0..<min(cluster.peers.count - 1, cluster.settings.beatPeersMax) {
             let peer = nextBeatPeer

@@ -19,7 +19,7 @@ public struct Gateway: ~Copyable {
     /// The policies of all apps.
     public private(set) var policies = GatewayPolicies()
     /// The users about whom this node may not know better. Their records say so.
-    public private(set) var unsure = UnsureUsers.none
+    public internal(set) var unsure = UnsureUsers.none
     /// Since when the tokens of kicked users are void.
     public private(set) var voidTokens = VoidTokens()
     let settings: GatewaySettings
@@ -48,12 +48,8 @@ public struct Gateway: ~Copyable {
     /// The session of a user for which `isWanted` holds; nil if there is none or more than one.
     public func onlySession(of user: UserID, where isWanted: (SessionIndex) -> Bool) -> SessionID? {
         guard let user = watches.index(of: user) else { return nil }
-        var found: SessionIndex?
-        for session in watches.sessions(of: user) where isWanted(session) {
-            if found != nil { return nil }
-            found = session
-        }
-        return found.map { sessions[$0].id }
+        let wanted = watches.sessions(of: user).filter(isWanted)
+        return wanted.count == 1 ? sessions[wanted[0]].id : nil
     }
 
     /// The index of an open session; nil for one that is not here.
@@ -180,7 +176,7 @@ public struct Gateway: ~Copyable {
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
         case .doubt: WithheldRecords.withholdAll(in: &self)
-        case .unsure(let users): onUnsure(users)
+        case .unsure(let users): UnsureRecords.change(to: users, in: &self)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -408,19 +404,6 @@ public struct Gateway: ~Copyable {
         }
     }
 
-    /// This node does not know better about other users than before: sessions are sent the records of these users once more.
-    private mutating func onUnsure(_ users: UnsureUsers) {
-        let old = unsure
-        unsure = users
-        for index in sessions.openIndices {
-            let changed = watches.targets(of: index).filter { target in
-                guard watches.record(of: target) != nil, !sessions[index].backlog.isExpecting(target) else { return false }
-                return old.contains(watches.user(at: target)) != users.contains(watches.user(at: target))
-            }
-            if !changed.isEmpty { push(changed, to: index) }
-        }
-    }
-
     // MARK: Following
 
     private mutating func follow(_ added: [(user: UserIndex, knowledge: Backlog.Knowledge)], by session: SessionIndex) {
@@ -514,7 +497,7 @@ public struct Gateway: ~Copyable {
     // MARK: Pushing
 
     /// Pushes the records of users, many in an event. While the queue is full, the records wait.
-    private mutating func push(_ users: [UserIndex], to session: SessionIndex) {
+    mutating func push(_ users: [UserIndex], to session: SessionIndex) {
         if sessions[session].isBlocked {
             for user in users { postpone(user, for: session) }
             return
