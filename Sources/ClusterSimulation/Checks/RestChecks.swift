@@ -47,9 +47,17 @@ enum RestChecks {
             checkReplicas(index, rest, owner: owner, cluster)
         }
         if cluster.violation == nil { checkLeftovers(rest, cluster) }
-        for client in cluster.clients.indices where cluster.clients[client].stream != nil && cluster.violation == nil {
-            guard let user = cluster.clients[client].unsure.min() else { continue }
-            cluster.violate(.nothingIsLeftOver, "\(cluster.clients[client]) still takes user-\(user) for unsure")
+        if cluster.violation == nil { checkSurety(cluster) }
+    }
+
+    /// Checks that no stream has been told of a user whom it still follows that the record is unsure, and not that it is sure again.
+    private static func checkSurety(_ cluster: SimulatedCluster) {
+        for client in cluster.clients.indices {
+            let (user, unsure) = (cluster.clients[client].user, cluster.clients[client].unsure)
+            guard let stream = cluster.clients[client].stream, !unsure.isEmpty else { continue }
+            let followed = cluster.truth.subscriptions[user].settledTargets(since: stream.openedAt, until: cluster.time) + [user]
+            guard let target = followed.first(where: unsure.contains) else { continue }
+            return cluster.violate(.nothingIsLeftOver, "\(cluster.clients[client]) still takes user-\(target) for unsure")
         }
     }
 

@@ -81,7 +81,7 @@ struct VisibilityOracle {
 
     /// The error in showing a status to a hidden viewer; nil for none. `mayEnd` says that a text may end by itself.
     mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
-        let seen = status.without("version").without("isUnsure")
+        let seen = status.without("version")
         if case .string("ONLINE") = status["statusType"] { return "she is shown as ONLINE" }
         let version = status["version"]?.text ?? ""
         guard let before = shown[viewer], before != seen else {
