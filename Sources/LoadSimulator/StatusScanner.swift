@@ -6,8 +6,8 @@ struct ScannedStatus {
     var customStatus = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     var statusType = StatusType.unlogined
     var version = Version.zero
-    /// The part of the record in which two pushes of one version may differ, as a number: the bytes of `onlinePlatforms`, 1,000,000 more for
-    /// the status type UNKNOWN, and 2,000,000 more for `isUnsure`.
+    /// The look of the record as a number: the bytes of `onlinePlatforms`, 1,000,000 more for the status type UNKNOWN, and 2,000,000 more
+    /// for `isUnsure`.
     var look: Int32 = 0
 }
 

@@ -3,7 +3,7 @@ import PresenceWire
 /// The nodes that this node has heard lately, and what follows for its answers: the users about whom it may not know better.
 ///
 /// It is faster and stricter than the membership, which declares a node dead only when others agree, and then gives its users away. A node
-/// that hears no majority may be on the smaller side of a split: it says so with every record, and changes no fact (<doc:HTTPAPI#UserStatus>).
+/// that hears no majority may be on the smaller side of a split: it says so with every record, and changes no fact.
 struct Reach {
     /// The beats without a word after which a node is silent. A node beats four times a second (``Node/beat(at:)``), so that is after 1.75
     /// to 2 s.
