@@ -25,7 +25,8 @@ export SWIFT_CHECKED := $(CHECKED)
 export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
-	build-release simulation same-histories sdk-test deps test-deps package package-test package-deps browsers browser-deps npm npm-deps
+	build-release simulation same-histories sdk-test deps test-deps packages package package-test package-deps image-test browsers browser-deps \
+	npm npm-deps chart
 
 # A node on loopback with development keys.
 run: build
@@ -48,12 +49,17 @@ build-release: build
 build-checked: deps
 	swift build $(CHECKED) --build-tests
 
+# The sources of all packages, for both builds.
+packages: deps
+	swift package resolve
+	swift package --scratch-path .build-release resolve
+
 # The suites of the core only: Package.swift leaves out what needs sockets, TLS or a database.
 build-core: export BUILD_SUITES := computing
 build-core: deps
 	swift build $(CHECKED) --scratch-path .build-core --build-tests
 
-# A Debian package, an archive, symbols, checksums and a list of contents (SPDX) in .build-package.
+# A Debian package, an RPM, an archive, symbols, checksums and a list of contents (SPDX) in .build-package.
 package: build package-deps
 	@echo "== package"
 	deploy/package/build
@@ -62,10 +68,19 @@ package: build package-deps
 package-test: package package-deps
 	Tests/Deploy/package
 
+# The instructions of deploy/Dockerfile in buildah, and a node in the root that comes out; needs root, and no registry of images.
+image-test: build package-deps
+	Tests/Deploy/image
+
 # The package of the JavaScript client for npm, in .build-npm. Needs no Swift.
 npm: npm-deps
 	@echo "== npm"
 	deploy/npm/build
+
+# The Helm chart with the version, in .build-helm. Needs neither Swift nor Helm. IMAGE names the repository of the image.
+chart:
+	@echo "== chart"
+	deploy/helm/build
 
 # The JavaScript client and the console in Node and in headless Chromium, and event streams behind nginx and HAProxy.
 browsers: build browser-deps
@@ -88,7 +103,7 @@ same-histories: deps
 test: deps test-deps browser-deps
 	Tests/run test
 
-# What takes hours, or longer than a person waits: the faults, the attackers, the fuzzer and the seeds in full size, and the package.
+# What takes hours, or longer than a person waits: the faults, the attackers, the fuzzer and the seeds in full size, the package and the image.
 nightly: deps test-deps browser-deps package-deps
 	Tests/run nightly
 
@@ -113,6 +128,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/deleted-files
 	Tests/Chaos/import-friends 2000 50
+	Tests/Chaos/move-app
 	Tests/Chaos/flip-bits
 	CHANGES=100000 ROLLCALL=$(ROLLCALL) Tests/Webhooks/run load
 	Tests/Chaos/chain-kills
@@ -144,6 +160,7 @@ chaos-short:
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/import-friends 100 60
+	Tests/Chaos/move-app 300
 	Tests/Chaos/flip-bits 20 400
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60
@@ -188,7 +205,7 @@ browser-deps: npm-deps
 	@Benchmarks/install node-react node-react-dom nodejs chromium nginx-light haproxy openssl curl python3
 
 package-deps:
-	@Benchmarks/install dpkg-dev binutils python3 man-db debootstrap curl iproute2 util-linux systemd
+	@Benchmarks/install dpkg-dev rpm binutils python3 man-db debootstrap buildah curl iproute2 util-linux systemd
 
 test-deps:
 	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils nodejs iproute2

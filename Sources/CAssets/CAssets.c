@@ -56,6 +56,10 @@ static const unsigned char asset_12[] = {
 };
 
 static const unsigned char asset_13[] = {
+#embed "../Console/webhooks.js"
+};
+
+static const unsigned char asset_14[] = {
 #embed "../WebClient/client.js"
 };
 
@@ -73,7 +77,8 @@ static const struct rollcall_asset assets[] = {
     {"Console/pager.js", asset_10, sizeof asset_10},
     {"Console/ui.js", asset_11, sizeof asset_11},
     {"Console/users.js", asset_12, sizeof asset_12},
-    {"WebClient/client.js", asset_13, sizeof asset_13},
+    {"Console/webhooks.js", asset_13, sizeof asset_13},
+    {"WebClient/client.js", asset_14, sizeof asset_14},
 };
 
 const size_t rollcall_assets_count = sizeof assets / sizeof assets[0];

@@ -79,6 +79,11 @@ extension WireWriter {
         text(content)
     }
 
+    private mutating func tagged(_ kind: UInt8, _ answer: Answer) {
+        tag(kind)
+        message(.answer(id: 0, answer))
+    }
+
     /// Writes the answer to a call. An answer stays in its node, so the codec between nodes has no form for it.
     mutating func answer(_ answer: CallAnswer) {
         switch answer {
@@ -123,10 +128,9 @@ extension WireWriter {
         case .ownSessions(let sessions, let current):
             message(.answer(id: 0, .sessions([sessions])))
             optional(current) { $0.session($1) }
-        case .onlineUsers(let users, let total):
-            tag(32)
-            message(.answer(id: 0, .onlineUsers(users, total: UInt64(total))))
+        case .onlineUsers(let users, let total): tagged(32, Answer.onlineUsers(users, total: UInt64(total)))
         case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
+        case .userExported(let page): tagged(33, "\(page)")
         case .ticket(let ticket): tagged(30, ticket)
         case .rateLimited(let retryAfter):
             tag(10)

@@ -62,18 +62,21 @@ function logOut(reason) {
   onLoggedOut(reason);
 }
 
+/** Whether an operation only reads. The lack of an answer to it leaves no doubt about a change. */
+export function isRead(operation) { return /^(get|check|explain|query|onlineUsers$|recentLoad$|cluster)/.test(operation); }
+
 /** Carries out an operation of the ops port and returns its answer. Throws a `CallError`. */
 export async function call(operation, body = {}) {
   const sent = token;
   const { status, text } = await send(`/admin/v1/${operation}`, {
     method: "POST", body: JSON.stringify(body),
     headers: { "Content-Type": "application/json", ...(sent === null ? {} : { Authorization: `Bearer ${sent}` }) },
-  });
+  }, { isChange: !isRead(operation) });
   const answer = parse(text);
   if (status === 200 && answer !== null) return answer;
   if (status === 404 && (answer?.code ?? 404) === 404) throw new UnknownOperation(operation);
   const error = new CallError({
-    status, code: answer?.code ?? null, mayHaveActed: answer?.mayTakeEffect === true,
+    status, code: answer?.code ?? null, mayHaveActed: answer?.mayTakeEffect === true && !isRead(operation),
     detail: typeof answer?.detail === "string" ? answer.detail : `The node answered ${status} without a reason.`,
   });
   // The answer to an older token says nothing about the one that is kept now.
@@ -106,7 +109,7 @@ export async function openAPIDocument() {
   return openAPI;
 }
 
-async function send(path, options = {}) {
+async function send(path, options = {}, { isChange = false } = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -121,7 +124,7 @@ async function send(path, options = {}) {
     const isLate = error.name === "TimeoutError";
     throw new CallError({
       detail: isLate ? `The node did not answer within ${callMilliseconds / 1000} s.` : "The node cannot be reached.",
-      mayHaveActed: options.method === "POST",
+      mayHaveActed: isChange,
     });
   }
 }

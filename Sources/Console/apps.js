@@ -1,7 +1,7 @@
 // The page Apps: the policy of the token's app, its changes as a difference, and their result.
 
 import { CallError, call, openAPIDocument } from "./api.js";
-import { facts, field, fill, freshID, h, identifier, table, visible } from "./dom.js";
+import { facts, field, fill, freshID, h, identifier, plural, prose, table, visible } from "./dom.js";
 import { ask, attempt, problemPlace, resultPlace } from "./ui.js";
 
 export function createAppsPage(context) {
@@ -70,7 +70,7 @@ export function createAppsPage(context) {
       return;
     }
     const changes = edits().map((row) => ({
-      name: row.name, before: policy.settings[row.name], after: row.read(), isSecret: row.isSecret,
+      name: row.name, before: policy.settings[row.name], after: row.read(), isSecret: row.isSecret, presets: row.presets,
     }));
     const isPresetNew = preset.value !== policy.preset;
     if (changes.length === 0 && !isPresetNew) {
@@ -83,33 +83,31 @@ export function createAppsPage(context) {
       ...(changes.length > 0 ? { settings: Object.fromEntries(changes.map(({ name, after }) => [name, after])) } : {}),
     };
     const before = policy;
+    const kept = new Set(changes.filter(({ after }) => after !== null).map(({ name }) => name));
+    const presetsOf = (name) => rows.find((row) => row.name === name)?.presets;
+    const byPreset = isPresetNew ? presetChanges(policy.settings, presetsOf, preset.value, kept) : { changes: [], unknown: [] };
     const difference = table("Changes", ["Setting", "Now", "New"]);
     difference.show([
       ...(isPresetNew ? [["preset", removed(policy.preset), added(preset.value)]] : []),
-      ...changes.map(({ name, before: was, after, isSecret }) => [
+      ...changes.filter(({ after }) => after !== null || !isPresetNew).map(({ name, before: was, after, isSecret, presets }) => [
         name, removed(writeSetting(name, was)),
-        added(after === null ? "value of the preset" : isSecret ? "a new secret" : writeSetting(name, after)),
+        added(after !== null ? isSecret ? "a new secret" : writeSetting(name, after)
+          : presets?.[policy.preset] === undefined ? "value of the preset" : writeSetting(name, presets[policy.preset])),
       ]),
+      ...byPreset.changes.map(({ name, before: was, after }) => [name, removed(writeSetting(name, was)), added(writeSetting(name, after))]),
     ]);
     const number = changes.length + (isPresetNew ? 1 : 0);
     const answer = await ask({
       title: `Change the policy of app ${visible(policy.app)}?`, isDangerous: isPresetNew,
       content: [
         difference.element,
-        isPresetNew && h("p", null,
-          "The new preset gives its value to every setting that is not in this list, and discards all overrides."),
+        isPresetNew && h("p", { id: "presetEffect" },
+          `The preset ${preset.value} discards all overrides. It changes ${plural(byPreset.changes.length, "setting")}: the table has them.`,
+          byPreset.unknown.length > 0 && ` The node does not state its values of ${plural(byPreset.unknown.length, "setting")}.`),
         h("p", { class: "help" }, "Every live node follows the new policy when the node answers."),
       ],
       label: `Apply ${number} ${number === 1 ? "change" : "changes"} to ${visible(policy.app)}`,
-      async action() {
-        const current = await call("getAppPolicy");
-        if (current.version !== before.version) {
-          throw new CallError({
-            detail: "Somebody else has changed this policy since the page read it. Cancel, and discard the edits to read it again.",
-          });
-        }
-        return call("setAppPolicy", request);
-      },
+      action: () => changePolicy(before, request),
     });
     if (!answer) return;
     await load();
@@ -178,10 +176,48 @@ function groups(rows) {
   });
 }
 
-/** The default, the presets' values, the description and the form of a secret, which a node may state beside the range of a setting. */
-function notes(schema) {
-  const found = ["default", "description", "x-presets", "writeOnly", "pattern"].filter((key) => schema?.[key] !== undefined);
-  return Object.fromEntries(found.map((key) => [key, schema[key]]));
+/**
+ * The default, the presets' values, the description and the form of a secret, which a node may state beside the range of a setting. A
+ * setting that a request may also set to null has them in an alternative.
+ */
+function notes(schema = {}) {
+  const parts = [schema, ...schema.anyOf ?? []];
+  const values = ["default", "description", "x-presets", "writeOnly", "pattern"].map((key) => [key, parts.find((part) => part[key] !== undefined)?.[key]]);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+/** The values of a setting in all presets, in words: presets with the same value stand together. */
+export function presetValues(name, presets) {
+  const found = new Map();
+  for (const [preset, value] of Object.entries(presets)) {
+    const text = writeSetting(name, value);
+    found.set(text, [...(found.get(text) ?? []), preset]);
+  }
+  if (found.size === 1) return `All presets: ${[...found.keys()][0]}.`;
+  return `Presets: ${[...found].map(([text, names]) => `${names.join(", ")} ${text}`).join("; ")}.`;
+}
+
+/**
+ * The settings that another preset would change: `{name, before, after}`. A setting that `edited` names is not among them, because it gets
+ * an override of its own. Settings whose value in the preset is not known are in `unknown`.
+ */
+export function presetChanges(settings, presetsOf, preset, edited) {
+  const names = Object.keys(settings).filter((name) => !edited.has(name));
+  const [known, unknown] = [true, false].map((isKnown) => names.filter((name) => (presetsOf(name)?.[preset] !== undefined) === isKnown));
+  const changes = known.map((name) => ({ name, before: settings[name], after: presetsOf(name)[preset] }))
+    .filter(({ before, after }) => write(before) !== write(after));
+  return { changes, unknown };
+}
+
+/** Changes the policy of the app, unless it has another version than `before`. */
+export async function changePolicy(before, request) {
+  const current = await call("getAppPolicy");
+  if (current.version !== before.version) {
+    throw new CallError({
+      detail: "Somebody else has changed this policy since the page read it. Cancel, and discard the edits to read it again.",
+    });
+  }
+  return call("setAppPolicy", request);
 }
 
 /** One setting: its range, its default and its control. */
@@ -197,16 +233,17 @@ function createSetting(name, value, schema, presetName, onEdit) {
       h("label", { for: control.first.id, class: "name" }, name, isOverridden && h("span", { class: "note" }, " overridden")), control.element),
     h("div", { class: "foot" },
       h("p", { class: "help", id: helpID },
-        schema.description && `${schema.description} `,
+        schema.description && [prose(schema.description), " "],
         isSecret ? "The value is never shown. Nobody can read it, so keep a copy." :
-        schema.type === "boolean" || schema.enum ? `${range(schema)}.` : sentence(range(schema)),
-        presetValue !== undefined && ` Preset ${presetName}: ${writeSetting(name, presetValue)}.`),
+        schema.type === "boolean" || schema.enum ? `Values: ${range(schema)}.` : sentence(range(schema)),
+        schema["x-presets"] ? ` ${presetValues(name, schema["x-presets"])}`
+          : presetValue !== undefined && ` Preset ${presetName}: ${writeSetting(name, presetValue)}.`),
       (presetValue === undefined || isOverridden) && h("span", { class: "check" }, reset,
         h("label", { for: reset.id }, "use the preset", h("span", { class: "unseen" }, `'s value of ${name}`)))));
   element.dataset.name = name;
   control.first.setAttribute("aria-describedby", helpID);
   const row = {
-    name, element, isSecret,
+    name, element, isSecret, presets: schema["x-presets"],
     /** The value to set; null ends the override. */
     read: () => reset.checked ? null : control.read(),
     isEdited: () => reset.checked || write(control.read()) !== write(value),

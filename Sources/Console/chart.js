@@ -4,6 +4,8 @@ import { clock, fill, h } from "./dom.js";
 
 const width = 300;
 const height = 100;
+/** The parts of the time axis, with a label at the end of each. */
+const axisParts = 4;
 
 /**
  * A chart with up to three series: `{label, value(sample)}`, where a value may be null. `format` writes a value. `show(samples, length)`
@@ -16,13 +18,16 @@ export function chart({ title, series, format }) {
   const values = series.map(() => h("span", { class: "value" }));
   const when = h("span", { class: "when" });
   const plot = h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    [25, 50, 75].map((y) => h("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y })), paths, cursor);
+    [25, 50, 75].map((y) => h("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y })),
+    [1, 2, 3].map((part) => h("line", { class: "grid", x1: part * width / axisParts, x2: part * width / axisParts, y1: 0, y2: height })),
+    paths, cursor);
+  const axis = Array.from({ length: axisParts + 1 }, () => h("span"));
   const frame = h("div", {
     class: "plot", tabindex: "0", role: "slider", "aria-label": `${title}: second to read`, "aria-orientation": "horizontal",
     "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0,
   }, top, plot);
   const element = h("figure", { class: "chart" },
-    h("figcaption", null, h("h2", null, title), when), frame,
+    h("figcaption", null, h("h2", null, title), when), frame, h("div", { class: "axis", "aria-hidden": "true" }, axis),
     h("ul", { class: "legend" }, series.map(({ label }, index) => h("li", null,
       h("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" }, h("path", { d: "M0 4H24", class: `series series${index}` })),
       `${label} `, values[index]))));
@@ -53,6 +58,15 @@ export function chart({ title, series, format }) {
     if (sample && (chosen !== null || document.activeElement !== frame)) {
       frame.setAttribute("aria-valuetext", `${clock(sample.time)}: ${series.map(({ label, value }) => `${label} ${text(value(sample))}`).join(", ")}`);
     }
+  }
+
+  /** Writes the local times of the axis. The newest sample is at its right end. */
+  function showTimes() {
+    const newest = samples.at(-1)?.time;
+    const interval = samples.length > 1 ? (newest - samples[0].time) / (samples.length - 1) : 1_000;
+    axis.forEach((label, part) => {
+      label.textContent = newest === undefined ? "" : clock(newest - (axisParts - part) / axisParts * (room - 1) * interval);
+    });
   }
 
   function text(value) { return value === null || value === undefined ? "–" : format(value); }
@@ -95,6 +109,7 @@ export function chart({ title, series, format }) {
         });
         paths[index].setAttribute("d", line || "M0 0");
       });
+      showTimes();
       showValues();
     },
   };

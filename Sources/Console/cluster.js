@@ -22,7 +22,6 @@ const optionalColumns = [
   { key: "linkState", text: "Link" },
   { key: "slotsAcquiring", text: "Acquiring", isNumber: true },
   { key: "sessions", text: "Sessions", isNumber: true },
-  { key: "version", text: "Version" },
   { key: "commit", text: "Commit" },
 ];
 
@@ -54,27 +53,29 @@ export function createClusterPage(context) {
       columnKeys = keys;
       members = table(`Members as this node sees them`, [
         "Node", "State", "Address", { text: "Weight", isNumber: true }, { text: "Slots", isNumber: true },
-        { text: "Share", isNumber: true }, "Started", ...extra,
+        { text: "Share", isNumber: true }, "Started", "Version", ...extra,
       ], { isCaptionHidden: true });
       fill(membersPlace, members.element);
     }
     members.show(status.members.map((member) => [
       [identifier(member.node), member.node === status.node && h("span", { class: "note" }, " this node")],
       stateLabel(member.state), identifier(member.address ?? "–"), count(member.weight), count(member.slotsOwned),
-      share(member.slotsOwned), time(member.startedAt),
+      share(member.slotsOwned), time(startOf(member)), member.version === undefined ? "unknown" : identifier(member.version),
       ...extra.map(({ key, isNumber }) => member[key] === undefined ? "–" : isNumber ? count(member[key]) : identifier(shorten(key, member[key]))),
     ]));
   }
 
   function showState(status, ready) {
-    const alive = status.members.filter((member) => member.state === "alive" || member.state === "draining").length;
+    const alive = status.members.filter(isUp).length;
     const suspect = status.members.filter((member) => member.state === "suspect").length;
     const dead = status.members.filter((member) => member.state === "dead").length;
+    const versions = new Set(status.members.filter(isUp).map((member) => member.version).filter((version) => version !== undefined));
     fill(state,
       h("span", { class: `badge ${ready.isReady ? "good" : "bad"}` }, ready.isReady ? "✓ Ready" : `✕ Not ready: ${ready.text}`), " ",
       `${plural(alive, "member")} up`, suspect > 0 && `, ${suspect} suspect`,
       dead > 0 && h("strong", null, `, ${dead} dead (${dead === 1 ? "it counts" : "they count"} towards the quorum)`),
-      `. Node `, identifier(status.node), ` owns ${share(status.members.find((member) => member.node === status.node)?.slotsOwned ?? 0)} of the slots.`);
+      `. Node `, identifier(status.node), ` owns ${share(status.members.find((member) => member.node === status.node)?.slotsOwned ?? 0)} of the slots.`,
+      versions.size > 1 && h("strong", null, " The members run different versions."));
   }
 
   function showFigures(now, earlier) {
@@ -134,6 +135,11 @@ export function createClusterPage(context) {
     stop: () => poller.stop(),
   };
 }
+
+function isUp(member) { return member.state === "alive" || member.state === "draining"; }
+
+/** The start of a member's process, in milliseconds since 1970. */
+function startOf(member) { return member.startTime ?? member.startedAt; }
 
 function shorten(key, value) { return key === "commit" ? String(value).slice(0, 12) : String(value); }
 

@@ -8,12 +8,14 @@ import { clock, fill, identifier, visible } from "./dom.js";
 import { createLivePage } from "./live.js";
 import { closeDialogs, describe } from "./ui.js";
 import { createUsersPage } from "./users.js";
+import { createWebhooksPage } from "./webhooks.js";
 
 const factories = {
   cluster: { title: "Cluster", create: createClusterPage },
   live: { title: "Live", create: createLivePage },
   users: { title: "Users", create: createUsersPage },
   apps: { title: "Apps", create: createAppsPage },
+  webhooks: { title: "Webhooks", create: createWebhooksPage },
   actions: { title: "Actions", create: createActionsPage },
 };
 

@@ -36,32 +36,51 @@ let lastID = 0;
 /** An ID for an element that a label or a description refers to. */
 export function freshID(prefix) { return `${prefix}-${++lastID}`; }
 
-/** A text from a stranger, isolated from the direction of the text around it. */
-export function stranger(text) { return h("bdi", { class: "stranger" }, text); }
+/**
+ * A text from a stranger, isolated from the direction of the text around it. Characters that force a direction appear as code points: they
+ * could show "exe.png" for "gnp.exe".
+ */
+export function stranger(text) { return h("bdi", { class: "stranger" }, forced(text)); }
+
+function forced(text) { return String(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, escaped); }
+
+function escaped(character) { return `\\u{${character.codePointAt(0).toString(16)}}`; }
+
+/** A text of this program with names in backticks, which become code. */
+export function prose(text) {
+  return text.split("`").map((part, index) => index % 2 === 1 ? h("code", null, part) : part);
+}
 
 /** A name that identifies something. Characters that cannot be seen appear as code points, because two names must not look alike. */
 export function identifier(name) { return h("bdi", { class: "id" }, visible(name)); }
 
 /** The text with each invisible character written as \u{…}. */
 export function visible(text) {
-  return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+  return String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
 }
 
-/** A table that scrolls sideways in its own region, which the keyboard reaches. Columns: texts, or `{text, isNumber}`. */
-export function table(caption, columns, { isCaptionHidden = false } = {}) {
+/**
+ * A table that scrolls sideways in its own region, which the keyboard reaches. Columns: texts, or `{text, isNumber}`. In a narrow window
+ * the rows of a stacked table become blocks, with the name of the column before each value.
+ */
+export function table(caption, columns, { isCaptionHidden = false, isStacked = columns.length > 2 } = {}) {
   const id = freshID("caption");
   const body = h("tbody");
-  const element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": id },
-    h("table", null,
+  const role = (name) => isStacked ? name : null; // A block loses the role that the element has in a table.
+  if (isStacked) body.setAttribute("role", "rowgroup");
+  const element = h("div", { class: isStacked ? "scroll stacked" : "scroll", tabindex: "0", role: "region", "aria-labelledby": id },
+    h("table", { role: role("table"), "aria-labelledby": id },
       h("caption", { id, class: isCaptionHidden ? "unseen" : null }, caption),
-      h("thead", null, h("tr", null, columns.map((column) =>
-        h("th", { scope: "col", class: column.isNumber ? "number" : null }, column.text ?? column)))),
+      h("thead", { role: role("rowgroup") }, h("tr", { role: role("row") }, columns.map((column) =>
+        h("th", { scope: "col", role: role("columnheader"), class: column.isNumber ? "number" : null }, column.text ?? column)))),
       body));
   /** Shows rows of cells. The first cell of a row is its header. Without rows the table shows `empty`. */
   const show = (rows, empty = "None") => fill(body, rows.length === 0
-    ? h("tr", null, h("td", { colspan: columns.length, class: "empty" }, empty))
-    : rows.map((cells) => h("tr", null, cells.map((cell, index) =>
-      h(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: columns[index].isNumber ? "number" : null }, cell)))));
+    ? h("tr", { role: role("row") }, h("td", { colspan: columns.length, role: role("cell"), class: "empty" }, empty))
+    : rows.map((cells) => h("tr", { role: role("row") }, cells.map((cell, index) => h(index === 0 ? "th" : "td", {
+      scope: index === 0 ? "row" : null, role: role(index === 0 ? "rowheader" : "cell"),
+      class: columns[index].isNumber ? "number" : null, "data-column": isStacked ? columns[index].text ?? columns[index] : null,
+    }, h("span", { class: "cell" }, cell))))));
   return { element, show };
 }
 

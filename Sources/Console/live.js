@@ -1,13 +1,17 @@
-// The page Live: the load of this node in the last five minutes, each second.
+// The page Live: the totals of the cluster, and the load of this node in the last five minutes, each second.
 
 import { call } from "./api.js";
 import { chart } from "./chart.js";
-import { count, duration, h, plural, rate, visible } from "./dom.js";
+import { count, duration, h, identifier, plural, rate, table, visible } from "./dom.js";
 import { Poller, problemPlace } from "./ui.js";
 
 const samplesMax = 300;
 /** The time between two text summaries. A screen reader reads each of them. */
 const summaryMilliseconds = 15_000;
+/** The time between two readings of the totals. Each asks every node. */
+const totalsMilliseconds = 2_000;
+/** Readings of the totals that are kept: rates cover the last ten seconds. */
+const readingsMax = 6;
 
 export function createLivePage(context) {
   const problem = problemPlace();
@@ -23,8 +27,9 @@ export function createLivePage(context) {
     chart({ title: "Operations a second", format: rate, series: [series("Operations", "operations"), series("Refused", "refused")] }),
     chart({ title: "Online now", format: count, series: [series("Sessions", "sessions"), series("Users online, owned", "usersOnline")] }),
   ];
+  const totals = createTotals();
   const element = h("div", { class: "page" },
-    h("div", { class: "titleRow" }, h("h1", { tabindex: "-1" }, "Live"), pause), problem.element, summary,
+    h("div", { class: "titleRow" }, h("h1", { tabindex: "-1" }, "Live"), pause), problem.element, summary, totals.element,
     h("p", { class: "help" }, "The charts show the last five minutes of this node alone. In a chart, the arrow keys choose the second to read."),
     h("div", { class: "charts" }, charts.map((one) => one.element)));
 
@@ -59,17 +64,68 @@ export function createLivePage(context) {
   pause.addEventListener("click", () => {
     isPaused = !isPaused;
     pause.textContent = isPaused ? "Continue" : "Pause";
-    if (isPaused) poller.stop(); else poller.start();
+    for (const one of [poller, totals.poller]) if (isPaused) one.stop(); else one.start();
   });
 
   return {
     element,
     start() {
       summarizedAt = -Infinity;
-      if (!isPaused) poller.start();
+      if (isPaused) return;
+      poller.start();
+      totals.poller.start();
     },
-    stop: () => poller.stop(),
+    stop() {
+      poller.stop();
+      totals.poller.stop();
+    },
   };
+}
+
+/** The counters of `clusterLoad` that the page shows as rates. */
+const counters = ["logins", "logouts", "lost"];
+
+/** The load of every node, and the totals of the cluster. */
+function createTotals() {
+  const problem = problemPlace();
+  const number = (text) => ({ text, isNumber: true });
+  const nodes = table("Load of the whole cluster", [
+    "Node", number("Users online"), number("Streams"), number("Logins / s"), number("Logouts / s"), number("Lost / s"),
+  ]);
+  const app = h("p", { class: "help" });
+  let readings = [];
+
+  function showNodes(loads, members) {
+    const rows = loads.map((load) => ({ load, rates: counters.map((key) => rateOf(load, key, readings)) }));
+    const sum = (values) => values.some((value) => value === undefined) ? undefined : values.reduce((total, value) => total + value, 0);
+    const missing = members.filter(({ node, state }) => state !== "left" && !loads.some((load) => load.node === node));
+    nodes.show([
+      [h("strong", null, "All nodes"), count(sum(loads.map((load) => load.usersOnline))), count(sum(loads.map((load) => load.streams))),
+        ...counters.map((_, index) => rate(sum(rows.map(({ rates }) => rates[index]))))],
+      ...rows.map(({ load, rates }) => [identifier(load.node), count(load.usersOnline), count(load.streams), ...rates.map(rate)]),
+      ...missing.map(({ node, state }) => [[identifier(node), ` (${state}, no answer)`], "–", "–", "–", "–", "–"]),
+    ]);
+  }
+
+  const poller = new Poller(async (isCurrent) => {
+    const [{ nodes: loads }, { members }] = await Promise.all([call("clusterLoad"), call("clusterStatus")]);
+    if (!isCurrent()) return;
+    const now = performance.now();
+    showNodes(loads, members);
+    readings = [...readings, { time: now, loads }].slice(-readingsMax);
+    const total = loads.reduce((sum, load) => sum + load.usersOnlineOfApp, 0);
+    app.textContent = `${plural(total, "user")} of this app ${total === 1 ? "is" : "are"} online. The table counts the users of all apps at their owners, and the open event streams.`;
+  }, totalsMilliseconds, (error) => problem.show(error));
+
+  return { element: h("section", { id: "totals" }, problem.element, nodes.element, app), poller };
+}
+
+/** The rise of a counter of a node, a second. Undefined without an earlier reading of the same process. */
+export function rateOf(load, key, readings, now = performance.now()) {
+  const isSame = (one) => one.node === load.node && one.startedAt === load.startedAt;
+  const earlier = readings.find(({ loads }) => loads.some(isSame));
+  if (!earlier || now <= earlier.time) return undefined;
+  return Math.max(0, load[key] - earlier.loads.find(isSame)[key]) / (now - earlier.time) * 1000;
 }
 
 function series(label, key) { return { label, value: (sample) => sample[key] }; }

@@ -8,8 +8,8 @@ import { problemPlace } from "./ui.js";
 const backMax = 1_000;
 
 /**
- * A table with the buttons "Previous", "Next" and "Reload". `load(cursor)` returns `{rows, next?, total?}`; the first page has the cursor
- * undefined.
+ * A table with the buttons "Previous", "Next" and "Reload". `load(cursor)` returns `{rows, next?, total?, note?}`; the first page has
+ * the cursor undefined. The note stands beside the position.
  */
 export function pagedTable({ caption, columns, empty, load, isCaptionHidden = true }) {
   const { element: view, show } = table(caption, columns, { isCaptionHidden });
@@ -27,7 +27,7 @@ export function pagedTable({ caption, columns, empty, load, isCaptionHidden = tr
     generation += 1;
     const own = generation;
     try {
-      const { rows, next: cursor, total } = await load(target.cursor);
+      const { rows, next: cursor, total, note } = await load(target.cursor);
       if (own !== generation) return;
       current = target;
       back = newBack.slice(-backMax);
@@ -36,6 +36,7 @@ export function pagedTable({ caption, columns, empty, load, isCaptionHidden = tr
       show(rows, empty);
       position.textContent = rows.length === 0 ? total ? `none of ${count(total)}` : "none"
         : `${count(current.first)} to ${count(current.first + rows.length - 1)}${total === undefined ? "" : ` of ${count(total)}`}`;
+      if (note) position.textContent += `, ${note}`;
       const focused = document.activeElement;
       previous.disabled = back.length === 0;
       next.disabled = cursor === undefined;

@@ -7,6 +7,8 @@ import { Poller, describe, problemPlace, submitting } from "./ui.js";
 
 const onlineLimit = 50;
 const listLimit = 50;
+/** Members of a group that the page names. */
+const membersMax = 20;
 /** Changes of a followed user that the page keeps. */
 const changesMax = 50;
 
@@ -88,6 +90,7 @@ function createDetail(userID, firstStatus, userButton, context) {
   const status = h("div");
   const sessions = table("Sessions", ["Platform", "Device", "Node", "Since", "Session"]);
   const relations = h("div");
+  const profile = h("div");
   const problem = problemPlace();
   const changes = h("ol", { class: "changes", role: "log", "aria-label": "Changes" });
   const follow = h("input", { type: "checkbox", id: "follow" });
@@ -139,13 +142,18 @@ function createDetail(userID, firstStatus, userButton, context) {
     fill(relations, facts([
       ["Owner", target ? identifier(target.node) : explained.error ?? "the owner did not answer"],
       ["Follows", viewer ? `${count(viewer.subscriptions)} of ${count(viewer.subscriptionsMax)}` : "–"],
-      ["Followers", count(target?.followers)],
+      ["Followers", followers(explained.nodes)],
       ["Nodes with a view", target?.watchedByNodes ? visible(target.watchedByNodes.join(", ")) || "none" : "–"],
       ["Visibility", visibility.error ?? [
         visible(visibility.visibility), visibility.userIDs?.length > 0 && ` (${plural(visibility.userIDs.length, "user")})`,
         visibility.invisible && ", invisible",
       ]],
     ]));
+  }
+
+  async function showProfile() {
+    const answer = await call("getSelfProfile", { asUser: userID }).catch(asText);
+    fill(profile, answer.error ? h("p", { class: "help" }, answer.error) : profileFacts(answer.profile));
   }
 
   const lists = [
@@ -177,6 +185,39 @@ function createDetail(userID, firstStatus, userButton, context) {
       },
     }),
     pagedTable({
+      caption: "Friend requests", columns: ["User", "Direction", "Nickname", "Wording", "Source", "Since"],
+      empty: "No friend request waits.", isCaptionHidden: false,
+      async load(timestamp) {
+        const answer = await call("getPendencyList", {
+          asUser: userID, type: 3, numPerPage: listLimit, ...(timestamp === undefined ? {} : { timestamp }),
+        });
+        return {
+          rows: answer.pendencyList.map((request) => [
+            userButton(request.userID), request.type === 1 ? "received" : "sent", request.nickname ? stranger(request.nickname) : "–",
+            request.addWording ? stranger(request.addWording) : "–", visible(request.addSource) || "–", time(request.addTime),
+          ]),
+          next: answer.timestamp || undefined, note: answer.unreadCnt > 0 ? `${count(answer.unreadCnt)} unread` : "",
+        };
+      },
+    }),
+    pagedTable({
+      caption: "Groups of friends", columns: ["Group", { text: "Friends", isNumber: true }, "Members"],
+      empty: "The user has no groups.", isCaptionHidden: false,
+      async load() {
+        const { groupList } = await call("getFriendGroups", { asUser: userID });
+        return {
+          rows: groupList.map((group) => [
+            stranger(group.name), count(group.userCnt),
+            group.userIDs.length === 0 ? "–" : [
+              group.userIDs.slice(0, membersMax).map((member, index) => [index > 0 && ", ", identifier(member)]),
+              group.userIDs.length > membersMax && `, and ${count(group.userIDs.length - membersMax)} more`,
+            ],
+          ]),
+          total: groupList.length,
+        };
+      },
+    }),
+    pagedTable({
       caption: "Blocked users", columns: ["User"], empty: "The user blocks nobody.", isCaptionHidden: false,
       async load(cursor) {
         const answer = await call("getBlackList", { asUser: userID, limit: listLimit, ...(cursor === undefined ? {} : { cursor }) });
@@ -190,7 +231,9 @@ function createDetail(userID, firstStatus, userButton, context) {
   const element = h("section", { class: "panel", "aria-labelledby": "detailTitle" },
     h("div", { class: "titleRow" }, h("h2", { id: "detailTitle", tabindex: "-1" }, "User ", identifier(userID)),
       h("p", { class: "check" }, follow, h("label", { for: "follow" }, "Follow live"))),
-    problem.element, status, changes, sessions.element, relations, lists.map((list) => list.element));
+    problem.element, status, changes, sessions.element, relations,
+    h("h3", { id: "profileTitle" }, "Profile"), h("div", { role: "group", "aria-labelledby": "profileTitle", id: "profile" }, profile),
+    lists.map((list) => list.element));
   let isLoaded = false;
   return {
     element,
@@ -200,6 +243,7 @@ function createDetail(userID, firstStatus, userButton, context) {
       if (isLoaded) return;
       isLoaded = true;
       showCounts();
+      showProfile();
       for (const list of lists) list.first();
     },
     stop() {
@@ -207,6 +251,41 @@ function createDetail(userID, firstStatus, userButton, context) {
       poller.stop();
     },
   };
+}
+
+/** The number of followers: each node counts those among the users that it owns. A node of an older version counts none. */
+function followers(nodes) {
+  const counts = (nodes ?? []).map((node) => node.followersOfTarget).filter((number) => number !== undefined);
+  if (counts.length === 0) return "unknown";
+  const total = count(counts.reduce((sum, number) => sum + number, 0));
+  return counts.length === nodes.length ? total : `at least ${total}`;
+}
+
+/** A value of a profile or of a custom field as text. Bytes that are not UTF-8 stay in base64. */
+function valueText(value) {
+  if (value === undefined || value === null || value === "") return "–";
+  if (typeof value === "object") return [h("code", null, value.base64 ?? JSON.stringify(value)), " (bytes in base64)"];
+  return typeof value === "number" ? count(value) : stranger(String(value));
+}
+
+const genders = ["unknown", "male", "female"];
+
+/** A day as in 20000101. */
+function birthday(value) {
+  const match = /^(\d{4})(\d\d)(\d\d)$/.exec(String(value));
+  return match ? match.slice(1).join("-") : value ? String(value) : "–";
+}
+
+/** The profile of a user. Its texts come from the user: a URL is shown as text, and leads nowhere. */
+function profileFacts(profile) {
+  return facts([
+    ["Nickname", valueText(profile.nick)], ["Picture", valueText(profile.faceURL)], ["Signature", valueText(profile.selfSignature)],
+    ["Allow type", visible(profile.allowType)], ["Gender", genders[profile.gender] ?? count(profile.gender)],
+    ["Birthday", birthday(profile.birthday)], ["Location", valueText(profile.location)], ["Language", count(profile.language)],
+    ["Level", count(profile.level)], ["Role", count(profile.role)],
+    ...Object.entries(profile.custom ?? {}).map(([name, value]) => [["Custom field ", identifier(name)], valueText(value)]),
+    ["Version of the profile", h("code", null, profile.version ?? "–")],
+  ]);
 }
 
 function asText(error) {

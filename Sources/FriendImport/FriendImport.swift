@@ -119,11 +119,7 @@ public struct FriendImport: Sendable {
     private func position(after header: CSVRecords.Record) throws -> ImportPosition {
         var new = try ImportPosition(of: options.file)
         new.offset = header.end
-        guard !options.restarts, let saved = try ImportPosition.saved(beside: options.file) else { return new }
-        guard saved.isOf(new) else {
-            throw ImportError("\(options.file): has changed since the import began; --restart begins at its beginning")
-        }
-        return saved
+        return try ImportPosition.resumed(options.file, restarts: options.restarts) ?? new
     }
 
     // MARK: Windows

@@ -66,6 +66,17 @@ struct ImportCalls: Sendable {
         return result.code == 0 || result.code == Int(ChainCode.wrongGroup.rawValue) ? nil : result
     }
 
+    /// Takes facts into the lists of a user. Returns the result of each.
+    func importFacts(_ facts: [[UInt8]], of user: String, isDryRun: Bool) async throws -> [(refusal: RowRefusal, isNew: Bool)] {
+        let answer = try await call("/admin/v1/importFacts") { json in
+            json.member("userID", user)
+            json.member("isDryRun", isDryRun)
+            json.key("facts")
+            json.array { json in for fact in facts { json.value(fact) } }
+        }
+        return Self.elements(answer["resultList"]).map { (Self.result($0), $0["isNew"] == .bool(true)) }
+    }
+
     private static func elements(_ value: JSONValue?) -> [JSONValue] { if case .array(let elements)? = value { elements } else { [] } }
 
     private static func text(_ value: JSONValue?) -> String? { if case .string(let text)? = value { text } else { nil } }
@@ -76,25 +87,29 @@ struct ImportCalls: Sendable {
     }
 
     private func call(_ operation: String, of user: String, _ members: (inout JSONWriter) -> Void) async throws -> JSONValue {
-        var json = JSONWriter(reserving: 8_192)
-        json.object { json in
+        try await call("/v1/\(operation)") { json in
             json.member("asUser", user)
             members(&json)
         }
+    }
+
+    private func call(_ path: String, _ members: (inout JSONWriter) -> Void) async throws -> JSONValue {
+        var json = JSONWriter(reserving: 8_192)
+        json.object { members(&$0) }
         for (number, pause) in Self.pauses.enumerated() {
-            let (answer, problem) = try await attempt(operation, json.bytes)
+            let (answer, problem) = try await attempt(path, json.bytes)
             if let answer { return answer }
             if number == 0 { onSilence("\(target): \(problem)") }
             try await Task.sleep(for: pause)
         }
-        let (answer, problem) = try await attempt(operation, json.bytes)
+        let (answer, problem) = try await attempt(path, json.bytes)
         guard let answer else { throw ImportError("\(target): \(problem)", isOfCluster: true) }
         return answer
     }
 
     /// Makes a call. The answer is nil, with the reason, if the call should be repeated.
-    private func attempt(_ operation: String, _ body: [UInt8]) async throws -> (answer: JSONValue?, problem: String) {
-        var request = HTTPClientRequest(url: "\(target)/v1/\(operation)")
+    private func attempt(_ path: String, _ body: [UInt8]) async throws -> (answer: JSONValue?, problem: String) {
+        var request = HTTPClientRequest(url: target + path)
         request.method = .POST
         request.headers.add(name: "authorization", value: "Bearer \(token)")
         request.headers.add(name: "content-type", value: "application/json")

@@ -31,6 +31,15 @@ struct ImportPosition: Codable, Equatable, Sendable {
         }
     }
 
+    /// The position from which an import of the file goes on; nil for its beginning. Throws if the file has changed since.
+    static func resumed(_ file: String, restarts: Bool) throws -> ImportPosition? {
+        guard !restarts, let saved = try saved(beside: file) else { return nil }
+        guard saved.isOf(try ImportPosition(of: file)) else {
+            throw ImportError("\(file): has changed since the import began; --restart begins at its beginning")
+        }
+        return saved
+    }
+
     func save(beside file: String) throws {
         let content = try JSONEncoder().encode(self)
         do { try content.write(to: URL(fileURLWithPath: Self.path(beside: file)), options: .atomic) } catch {

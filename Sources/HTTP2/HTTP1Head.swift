@@ -70,6 +70,8 @@ struct HTTP1Head {
     var lastEventID: Range<Int>?
     var idempotencyKey: Range<Int>?
     var origin: Range<Int>?
+    /// Empty if there is more than one.
+    var traceparent: Range<Int>?
 
     /// Whether the connection may serve another request after this one.
     var isKeptAlive: Bool {
@@ -94,10 +96,12 @@ struct HTTP1Head {
         _ id: StreamID, _ bytes: UnsafeBufferPointer<UInt8>, target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>,
         origin: HTTPRequest.Origin
     ) -> HTTPRequest {
-        HTTPRequest(
+        var request = HTTPRequest(
             stream: id, method: method, target: target, authorization: bytes.part(authorization ?? 0..<0),
             lastEventID: bytes.part(lastEventID ?? 0..<0), idempotencyKey: idempotencyKey.map { bytes.part($0) }, body: body,
             origin: origin, refusedStatus: nil)
+        if let traceparent { request.traceparent = bytes.part(traceparent) }
+        return request
     }
 }
 
@@ -223,6 +227,7 @@ struct HTTP1HeadParser {
             if valueBytes.equalsIgnoringCase("100-continue") { head.expectsContinue = true }
         case 6 where nameBytes.equalsIgnoringCase("origin"): if head.origin == nil { head.origin = value }
         case 10 where nameBytes.equalsIgnoringCase("connection"): parseConnection(value, in: bytes)
+        case 11 where nameBytes.equalsIgnoringCase("traceparent"): head.traceparent = head.traceparent == nil ? value : 0..<0
         case 13 where nameBytes.equalsIgnoringCase("authorization"):
             guard head.authorization == nil else { throw HTTP1Refusal(400, "there must be at most one Authorization field") }
             head.authorization = value

@@ -95,6 +95,8 @@ struct HTTP2Stream {
         var authorization = Field()
         var lastEventID = Field()
         var idempotencyKey = Field()
+        /// Empty behind the path when there is more than one.
+        var traceparent = Field()
     }
 
     /// The head of a request.
@@ -386,6 +388,8 @@ struct HTTP2Stream {
         case 15 where name.equals("accept-encoding"):
             if ContentCoding.acceptsGzip(value) { sender.accepted = .gzip }
             return 0
+        case 11 where name.equals("traceparent"):
+            head.fields.traceparent = head.fields.traceparent.end == 0 ? head.keep(value) : Field(start: 1, end: 1)
         // The path stands before it, so an empty value does not end at 0 either.
         case 15 where name.equals("idempotency-key"):
             if head.fields.idempotencyKey.end == 0 { head.fields.idempotencyKey = head.keep(value) }
@@ -409,11 +413,13 @@ struct HTTP2Stream {
         _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
     ) -> HTTPRequest {
         let fields = self.head.fields
-        return HTTPRequest(
+        var request = HTTPRequest(
             stream: id, method: method.public, target: fields.target.value(in: head),
             authorization: fields.authorization.value(in: head), lastEventID: fields.lastEventID.value(in: head),
             idempotencyKey: fields.idempotencyKey.end == 0 ? nil : fields.idempotencyKey.value(in: head), body: body, origin: origin.public,
             refusedStatus: refused)
+        if fields.traceparent.end > 0 { request.traceparent = fields.traceparent.value(in: head) }
+        return request
     }
 
     mutating func takeHead() -> [UInt8] {

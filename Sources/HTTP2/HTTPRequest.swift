@@ -30,6 +30,8 @@ public struct HTTPRequest {
     public let origin: Origin
     /// The status with which a request that has broken a limit must be answered.
     public let refusedStatus: Int?
+    /// The value of the field `traceparent`; empty when there is none, or more than one.
+    public var traceparent = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     /// The mistake and the correct form, for a refused request.
     public var refusedReason: StaticString?
 }

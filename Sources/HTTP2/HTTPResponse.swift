@@ -46,7 +46,7 @@ public struct HTTPResponse {
 
     private static let preflightFields = [
         HTTPField("access-control-allow-methods", "GET, POST"),
-        HTTPField("access-control-allow-headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"),
+        HTTPField("access-control-allow-headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Traceparent"),
         HTTPField("access-control-max-age", "600"),
     ]
 }

@@ -6,7 +6,8 @@ struct ScannedStatus {
     var customStatus = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     var statusType = StatusType.unlogined
     var version = Version.zero
-    /// The policy's part in what the record shows: the bytes of `onlinePlatforms`, and 1,000,000 more for the status type UNKNOWN.
+    /// The look of the record as a number: the bytes of `onlinePlatforms`, 1,000,000 more for the status type UNKNOWN, and 2,000,000 more
+    /// for `isUnsure`.
     var look: Int32 = 0
 }
 
@@ -69,6 +70,7 @@ struct StatusScanner {
                 let start = offset
                 guard value(body) else { return false }
                 if name.count == 15, name[0] == UInt8(ascii: "o") { status.look += Int32(truncatingIfNeeded: offset - start) }
+                if name.count == 8, name[0] == UInt8(ascii: "i") { status.look += 2_000_000 }
             }
             guard let next = peek() else { return false }
             offset += 1

@@ -22,6 +22,9 @@ enum Clock {
         return Now(instant: Instant(nanoseconds: monotonic), wall: (monotonic + offset.load(ordering: .relaxed)) / 1_000_000)
     }
 
+    /// The wall clock now, in nanoseconds since 1970.
+    static func wallNanoseconds() -> Int64 { Int64(NIODeadline.now().uptimeNanoseconds) + offset.load(ordering: .relaxed) }
+
     /// Reads the system clock, and follows it unless it has jumped. Returns how far it is ahead: 0 unless it has jumped.
     ///
     /// Call it at each tick of a node.

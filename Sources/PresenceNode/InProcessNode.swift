@@ -19,12 +19,16 @@ package final class InProcessNode {
         limits.streamsMax = streamsMax
         // Its loop runs under valgrind, fifty times slower.
         limits.turnTime = .hours(1)
+        var settings = CoreSettings()
+        // A late tick does not mean that the process stood still.
+        settings.membership.suspicionMin = .seconds(3_600)
+        settings.membership.tickGapMax = .seconds(3_600)
         var logger = Logger(label: "rollcall")
         logger.logLevel = .critical
         shell = Shell(
             peer: Peer(id: NodeID("a"), generation: 1, address: "a"), cluster: "rollcall", joins: false, secret: ClusterSecret(nil),
             tls: nil,
-            gatewaysCount: 1, settings: CoreSettings(), eventLoop: eventLoop, store: store, logger: logger)
+            gatewaysCount: 1, settings: settings, eventLoop: eventLoop, store: store, logger: logger)
         gateway = GatewayLoop(
             index: 0, eventLoop: eventLoop, limits: limits, origins: AllowedOrigins(), settings: GatewaySettings(),
             refusedOrigins: RefusedOrigins(), authenticator: authenticator,

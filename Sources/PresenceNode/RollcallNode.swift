@@ -96,8 +96,7 @@ public final class RollcallNode: @unchecked Sendable {
             secret: ClusterSecret(configuration.clusterSecret), tls: certificates.cluster?.caller,
             gatewaysCount: loops.count,
             settings: configuration.core, eventLoop: core,
-            store: store, webhooks: webhooks,
-            logger: logger)
+            store: store, webhooks: webhooks, spans: SpanExporter(configuration, loop: opsLoop, logger: logger), logger: logger)
         let logins = LoginRates(perUserMax: configuration.logins.perUserMax, perAddressMax: configuration.logins.perAddressMax)
         let gateways = Self.gateways(configuration, on: loops, authenticator: keys.authenticator, logins: logins, shell: shell)
         self.gateways = gateways
@@ -129,6 +128,7 @@ public final class RollcallNode: @unchecked Sendable {
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
             sampleLoad()
+            exportSpans()
             keys.refresh(on: opsLoop) { [opsListener] in opsListener.isStopped }
         } catch {
             await parts.server.stopListening()
@@ -372,7 +372,7 @@ public final class RollcallNode: @unchecked Sendable {
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
                 operatorsAnswered: admin.answered, exports: admin.exportCounts, links: core.links, clusterRejections: core.rejections,
                 connections: ports,
-                loginsRefused: logins.refusedCounts
+                loginsRefused: logins.refusedCounts, spans: shell.tracer.exporter?.counts ?? SpanExporter.Counts()
             ).text
         }
     }
@@ -393,6 +393,15 @@ public final class RollcallNode: @unchecked Sendable {
             return EventLoopFuture.whenAllSucceed(snapshots, on: eventLoop).and(node).map { counters, node in
                 admin.add(LoadReading(node, counters), at: Clock.now().wall)
             }
+        }
+    }
+
+    /// Has the spans sent every few seconds, as long as the node's operators are served.
+    private func exportSpans() {
+        guard let exporter = shell.tracer.exporter else { return }
+        nonisolated(unsafe) let opsListener = opsListener
+        opsHTTP.eventLoop.scheduleRepeatedTask(initialDelay: SpanExporter.interval, delay: SpanExporter.interval) { task in
+            if opsListener.isStopped { task.cancel() } else { exporter.exportSoon() }
         }
     }
 
@@ -466,6 +475,7 @@ public final class RollcallNode: @unchecked Sendable {
         for server in servers.dropFirst() { await server.stopListening() }
         await webhooks.stop()
         await keys.stop()
+        await shell.tracer.exporter?.stop()
         store.close()
         shell.end()
         try await group.shutdownGracefully()

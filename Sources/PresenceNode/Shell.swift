@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// A message of a gateway on another loop to the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, CallKey?, UserID, Call.Origin, originSession: OriginSession, token: UInt64)
+        case call(Call, CallKey?, UserID, Call.Origin, originSession: OriginSession, token: UInt64, TraceContext?)
     }
 
     /// A message of the core to a gateway on another loop.
@@ -25,7 +25,8 @@ final class Shell: @unchecked Sendable {
 
     let peer: Peer
     let eventLoop: any EventLoop
-    let logger: Logger
+    let tracer: Tracer
+    var logger: Logger { tracer.logger }
     let secret: ClusterSecret
     /// TLS for links to other nodes; nil without certificates.
     let tls: NIOSSLContext?
@@ -80,13 +81,13 @@ final class Shell: @unchecked Sendable {
     init(
         peer: Peer, cluster: String, joins: Bool, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
         eventLoop: any EventLoop,
-        store: any Store, webhooks: WebhookSender? = nil, logger: Logger
+        store: any Store, webhooks: WebhookSender? = nil, spans: SpanExporter? = nil, logger: Logger
     ) {
         self.peer = peer
         self.eventLoop = eventLoop
         self.store = store
         self.webhooks = webhooks
-        self.logger = logger
+        tracer = Tracer(logger: logger, exporter: spans)
         faults = MachineFaults(logger: logger)
         self.secret = secret
         self.tls = tls
@@ -194,22 +195,27 @@ final class Shell: @unchecked Sendable {
     /// Performs a call of a gateway's client. Called on the gateway's loop.
     func perform(
         _ call: Call, key: CallKey?, caller: UserID, origin: Call.Origin, originSession: OriginSession, from gateway: GatewayLoop,
-        token: UInt64, at now: Now
+        token: UInt64, trace: TraceContext? = nil, at now: Now
     ) {
         guard !isHere[gateway.index] else {
             node.perform(
-                call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token, at: now)
+                call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token,
+                trace: trace, at: now)
             return obey()
         }
-        cross(.call(call, key, caller, origin, originSession: originSession, token: token), from: gateway)
+        cross(.call(call, key, caller, origin, originSession: originSession, token: token, trace), from: gateway)
     }
 
     /// Performs a call of an operator, and answers it on this loop.
     ///
     /// - Parameter seesAll: whether the answer has whole records, whatever their visibility.
-    func perform(_ call: Call, key: CallKey? = nil, caller: UserID, seesAll: Bool = true, then body: @escaping (CallAnswer) -> Void) {
+    func perform(
+        _ call: Call, key: CallKey? = nil, caller: UserID, seesAll: Bool = true, trace: TraceContext? = nil,
+        then body: @escaping (CallAnswer) -> Void
+    ) {
         let token = adminCalls.add(body)
-        node.perform(call, key: key, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: token, at: Clock.now())
+        node.perform(
+            call, key: key, caller: caller, origin: .backEnd, seesAll: seesAll, gateway: nil, token: token, trace: trace, at: Clock.now())
         obey()
     }
 
@@ -234,9 +240,10 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let key, let caller, let origin, let originSession, let token):
+            case .call(let call, let key, let caller, let origin, let originSession, let token, let trace):
                 node.perform(
-                    call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway, token: token, at: now)
+                    call, key: key, caller: caller, origin: origin, originSession: originSession, gateway: gateway, token: token,
+                    trace: trace, at: now)
             }
         }
         obey()
@@ -249,6 +256,9 @@ final class Shell: @unchecked Sendable {
         defer { obey() }
         return try body(&node, Clock.now())
     }
+
+    /// The release of a member; nil if its node has not told it, as nodes of earlier releases do not.
+    func release(of member: Peer) -> NodeRelease? { member == peer ? links.releases.own : links.releases.release(of: member) }
 
     func nextBatch(for peer: PeerIndex) -> [UInt8]? {
         mayHaveEffects = true
@@ -294,6 +304,7 @@ final class Shell: @unchecked Sendable {
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
         case .deliver(let delivery): deliver(delivery)
+        case .traced(let trace, let operation, let node): tracer.arrived(trace, operation, from: node)
         case .followSystemClock:
             logger.notice("clock: the other nodes confirm that the system clock is right; this node follows it")
             Clock.adopt()

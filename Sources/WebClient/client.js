@@ -46,6 +46,7 @@
  * @property {number} lastCustomStatusUpdateTime
  * @property {number} lastSeenTime
  * @property {string} version
+ * @property {true} [isUnsure] The node may not know better, because it is cut off from others. The same version without it follows.
  */
 
 /**
@@ -685,7 +686,7 @@ class StatusView {
     return [...undelivered.values()];
   }
 
-  /** Replaces a delivered status by the same version of it, because the app's policy shows it in another way now. Returns whether they differ. */
+  /** Replaces a delivered status by the same version of it, because the app's policy shows it in another way now, or it is unsure or sure again. Returns whether they differ. */
   #replace(status) {
     const entry = this.#entries.get(status.userID);
     if (!entry || entry.delivered !== status.version || entry.status.version !== status.version) return false;

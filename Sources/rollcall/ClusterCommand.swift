@@ -15,7 +15,7 @@ struct ClusterCommand: AsyncParsableCommand {
 /// `rollcall cluster members`: prints the nodes and their states.
 struct MembersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "members", abstract: "List the members of the cluster as one node sees them: name, state, address and start.")
+        commandName: "members", abstract: "List the members of the cluster as one node sees them: name, state, address, start and version.")
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
@@ -23,12 +23,13 @@ struct MembersCommand: AsyncParsableCommand {
         if ops.json { return ops.print(answer) }
         let rows = answer.value["members"]?.elements.map { member in
             var started = "?"
-            if case .integer(let milliseconds)? = member["startedAt"] {
+            // A node of an earlier release tells no start, and its process has nearly the same number.
+            if case .integer(let milliseconds)? = member["startTime"] ?? member["startedAt"] {
                 started = Date(timeIntervalSince1970: Double(milliseconds) / 1_000).formatted(.iso8601)
             }
-            return ["node", "state", "address"].map { member[$0]?.text ?? "?" } + [started]
+            return ["node", "state", "address"].map { member[$0]?.text ?? "?" } + [started, member["version"]?.text ?? "-"]
         }
-        for line in TerminalText.table([["NODE", "STATE", "ADDRESS", "STARTED"]] + (rows ?? [])) { Terminal.line(line) }
+        for line in TerminalText.table([["NODE", "STATE", "ADDRESS", "STARTED", "VERSION"]] + (rows ?? [])) { Terminal.line(line) }
     }
 }
 

@@ -23,39 +23,75 @@ struct OpsOptions: ParsableArguments {
 
     /// Carries out an operator's operation and returns its answer.
     func call(_ operation: String, _ body: [UInt8] = Array("{}".utf8)) async throws -> Answer {
-        guard let url = URL(string: ops), let host = url.host, ["http", "https"].contains(url.scheme) else {
-            throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT or https://HOST:PORT")
-        }
-        var bearer = token
-        if bearer == nil { bearer = try await TokenMint().token(user: "operator", isAdmin: true) }
-        let port = url.port ?? (url.scheme == "https" ? 443 : 7602)
-        let path = url.path.hasSuffix("/") ? String(url.path.dropLast()) : url.path
-        let name = host.contains(":") ? "[\(host)]" : host
-        var request = HTTPClientRequest(url: "\(url.scheme ?? "http")://\(name):\(port)\(path)/admin/v1/\(operation)")
-        request.method = .POST
-        request.headers.add(name: "authorization", value: "Bearer \(bearer ?? "")")
-        request.body = .bytes(ByteBuffer(bytes: body))
-        let (status, text) = try await send(request, address: "\(host):\(port)")
+        let (request, address) = try await request(operation, app: "default", body: body)
+        let (status, text) = try await send(request, address: address)
         guard status == 200 else { throw CommandFailure(refused: String(decoding: text, as: UTF8.self)) }
         guard let answer = try? JSONReader.read(text) else {
-            throw CommandFailure(description: "\(host):\(port): no node's ops port: the answer is not JSON", code: 1)
+            throw CommandFailure(description: "\(address): no node's ops port: the answer is not JSON", code: 1)
         }
         return Answer(value: answer, text: text)
     }
 
+    /// A request for an operation, and the address to which it goes.
+    ///
+    /// - Parameters:
+    ///   - app: the app of a token that is signed with the development key.
+    ///   - body: the body of a call; nil for a request that reads.
+    private func request(
+        _ operation: String, app: String, body: [UInt8]?
+    ) async throws -> (request: HTTPClientRequest, address: String) {
+        guard let url = URL(string: ops), let host = url.host, ["http", "https"].contains(url.scheme) else {
+            throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT or https://HOST:PORT")
+        }
+        var bearer = token
+        if bearer == nil { bearer = try await TokenMint().token(user: "operator", app: app, isAdmin: true) }
+        let port = url.port ?? (url.scheme == "https" ? 443 : 7602)
+        let path = url.path.hasSuffix("/") ? String(url.path.dropLast()) : url.path
+        let name = host.contains(":") ? "[\(host)]" : host
+        var request = HTTPClientRequest(url: "\(url.scheme ?? "http")://\(name):\(port)\(path)/admin/v1/\(operation)")
+        request.method = body == nil ? .GET : .POST
+        request.headers.add(name: "authorization", value: "Bearer \(bearer ?? "")")
+        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
+        return (request, "\(host):\(port)")
+    }
+
+    /// Reads a long answer piece by piece. Throws if it breaks off.
+    ///
+    /// - Parameter app: the app of a token that is signed with the development key.
+    func stream(_ operation: String, app: String, onPiece: (ByteBuffer) throws -> Void) async throws {
+        let (request, address) = try await request(operation, app: app, body: nil)
+        try await withClient(address) { client in
+            let response = try await client.execute(request, deadline: .distantFuture)
+            guard response.status.code == 200 else {
+                let problem = try await response.body.collect(upTo: 1 << 20)
+                throw CommandFailure(refused: String(buffer: problem))
+            }
+            for try await piece in response.body { try onPiece(piece) }
+        }
+    }
+
     /// Sends a request by HTTP/1.1 or HTTP/2, as the other side offers.
     private func send(_ request: HTTPClientRequest, address: String) async throws -> (status: UInt, body: [UInt8]) {
+        try await withClient(address) { client in
+            let response = try await client.execute(request, timeout: .seconds(30))
+            return (response.status.code, Array(buffer: try await response.body.collect(upTo: 64 << 20)))
+        }
+    }
+
+    /// Makes requests with a client, and ends it. An error of the connection names the address.
+    private func withClient<Result>(_ address: String, _ body: (HTTPClient) async throws -> Result) async throws -> Result {
         var configuration = HTTPClient.Configuration(tlsConfiguration: try trust.configuration())
         configuration.timeout.connect = .seconds(5)
+        configuration.timeout.read = .seconds(30)
         configuration.connectionPool.retryConnectionEstablishment = false
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        let outcome: Result<(UInt, [UInt8]), any Error>
         do {
-            let response = try await client.execute(request, timeout: .seconds(30))
-            outcome = .success((response.status.code, Array(buffer: try await response.body.collect(upTo: 64 << 20))))
-        } catch { outcome = .failure(error) }
-        try await client.shutdown()
-        do { return try outcome.get() } catch {
+            let result = try await body(client)
+            try await client.shutdown()
+            return result
+        } catch {
+            try await client.shutdown()
+            if error is CommandFailure { throw error }
             throw CommandFailure(description: "\(address): \(Self.reason(error))", code: PresenceNode.ExitCode.unavailable)
         }
     }

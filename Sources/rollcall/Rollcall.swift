@@ -12,7 +12,7 @@ struct Rollcall: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, CheckTokenCommand.self, WatchCommand.self,
-            StatusCommand.self, ImportCommand.self, ClusterCommand.self,
+            StatusCommand.self, ExportCommand.self, ImportCommand.self, ClusterCommand.self,
         ])
 
     /// The text that `--version` prints.
@@ -26,29 +26,27 @@ struct Rollcall: AsyncParsableCommand {
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-        } catch let error as CommandFailure {
-            fail(error.description, advice: error.advice, code: error.code)
-        } catch let error as ConfigurationError {
-            fail("bad setting: \(error)", code: PresenceNode.ExitCode.usage)
-        } catch let error as StoreError {
-            fail("\(error)", code: PresenceNode.ExitCode.inputOutput)
-        } catch let error as ListenError {
-            fail("\(error)", code: PresenceNode.ExitCode.unavailable)
-        } catch let error as JoinError {
-            fail("\(error)", code: PresenceNode.ExitCode.unavailable)
-        } catch let error as SupersededError {
-            fail("\(error)", code: PresenceNode.ExitCode.unavailable)
-        } catch let error as CocoaError {
-            let path = (error.userInfo[NSFilePathErrorKey] as? String).map { "\($0): " } ?? ""
-            fail(path + error.localizedDescription, code: PresenceNode.ExitCode.inputOutput)
         } catch {
-            exit(withError: error)
+            guard let failure = failure(error) else { exit(withError: error) }
+            Terminal.error("rollcall: \(PrintableText.escaped(failure.description))")
+            if let advice = failure.advice { Terminal.error(advice) }
+            endProcess(failure.code)
         }
     }
 
-    private static func fail(_ message: String, advice: String? = nil, code: Int32) -> Never {
-        Terminal.error("rollcall: \(PrintableText.escaped(message))")
-        if let advice { Terminal.error(advice) }
-        endProcess(code)
+    /// The text and the exit code of an error; nil for an error of the command line, which ArgumentParser explains.
+    static func failure(_ error: any Error) -> CommandFailure? {
+        switch error {
+        case let error as CommandFailure: return error
+        case let error as ConfigurationError:
+            return CommandFailure(description: "bad setting: \(error)", code: PresenceNode.ExitCode.usage)
+        case is StoreError: return CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.inputOutput)
+        case is ListenError, is JoinError, is SupersededError:
+            return CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable)
+        case let error as CocoaError:
+            let path = (error.userInfo[NSFilePathErrorKey] as? String).map { "\($0): " } ?? ""
+            return CommandFailure(description: path + error.localizedDescription, code: PresenceNode.ExitCode.inputOutput)
+        default: return nil
+        }
     }
 }

@@ -51,6 +51,15 @@ struct ServeCommand: AsyncParsableCommand {
             flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
         try bootstrapLogging(level: configuration.log.level, format: configuration.log.format)
         let logger = Logger(label: "rollcall")
+        do { try await serve(configuration, logger) } catch  where configuration.log.format == "json" {
+            // A reader of the log expects JSON in each line, also in the last one.
+            let failure = Rollcall.failure(error) ?? CommandFailure(description: "\(error)", code: 1)
+            logger.critical("\(failure.description)", metadata: ["exitCode": "\(failure.code)"])
+            endProcess(failure.code)
+        }
+    }
+
+    private func serve(_ configuration: NodeConfiguration, _ logger: Logger) async throws {
         if configuration.isClusterOpen {
             logger.warning(
                 "the cluster port accepts every node that reaches it, because neither a cluster secret nor TLS is configured",

@@ -163,4 +163,57 @@ import Testing
         _ = (ann, bob)
         try await fixture.stop()
     }
+
+    @Test("The nodes of an explanation count each follower of the target once") func followers() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let followers = (0..<12).map { "follower-\($0)" }
+        for (number, follower) in followers.enumerated() {
+            let body = #"{"userIDs":["ann"]}"#
+            #expect(try await fixture.call("subscribeUserStatus", body, as: follower, node: number % 3).status == 200)
+        }
+        let counts = { (node: Int) in
+            try await fixture.admin("explain", #"{"viewer":"bob","target":"ann"}"#, node: node).json["nodes"]?.elements
+                .compactMap { $0["followersOfTarget"]?.number } ?? []
+        }
+        for node in 0..<3 {
+            let found = try await counts(node)
+            #expect(found.count == 3 && found.reduce(0, +) == followers.count, "\(found)")
+        }
+        #expect(try await fixture.call("unsubscribeUserStatus", #"{"userIDs":["ann"]}"#, as: followers[4]).status == 200)
+        #expect(try await counts(1).reduce(0, +) == followers.count - 1)
+        try await fixture.stop()
+    }
+
+    @Test("clusterLoad has each live node once, and counts each user and each stream once") func clusterLoad() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let streams = try (0..<7).map { try fixture.events("user-\($0)", node: $0 % 3) }
+        var iterators = streams.map { $0.makeAsyncIterator() }
+        for index in iterators.indices { _ = try await iterators[index].next() }
+        let sum = { (nodes: [JSON], field: String) in nodes.compactMap { $0[field]?.number }.reduce(0, +) }
+        for node in 0..<3 {
+            try await fixture.until("node \(node) counts every user and stream") {
+                let nodes = try await fixture.admin("clusterLoad", "{}", node: node).json["nodes"]?.elements ?? []
+                return sum(nodes, "usersOnline") == 7 && sum(nodes, "streams") == 7 && sum(nodes, "logins") == 7
+            }
+            let nodes = try await fixture.admin("clusterLoad", "{}", node: node).json["nodes"]?.elements ?? []
+            #expect(nodes.map { $0["node"]?.text } == ["n0", "n1", "n2"])
+            #expect(nodes.map { $0["streams"]?.number } == [3, 2, 2])
+            #expect(sum(nodes, "usersOnlineOfApp") == 7)
+            let others = try await fixture.admin("clusterLoad", "{}", app: "other", node: node).json["nodes"]?.elements ?? []
+            #expect(sum(others, "usersOnline") == 7 && sum(others, "usersOnlineOfApp") == 0)
+            #expect(sum(nodes, "logouts") == 0 && sum(nodes, "lost") == 0)
+            for load in nodes {
+                #expect(load["webhook"]?["isCircuitOpen"] == .bool(false))
+                #expect(load["webhook"]?["failuresInARow"]?.number == 0 && load["webhook"]?["bytesWaiting"]?.number == 0)
+                #expect(load["webhooksOfAllApps"]?["failed"]?.number == 0)
+            }
+        }
+        let own = try signedToken(user: "ann")
+        let refused = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/clusterLoad",
+            headers: [("authorization", "Bearer \(own)")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
+        #expect(refused.status == 403)
+        _ = iterators
+        try await fixture.stop()
+    }
 }

@@ -40,7 +40,7 @@ import Testing
         for origin in ["https://app.example.com", "http://localhost:5173"] {
             let fields = try await preflight(version, from: origin, fixture)
             #expect(fields["access-control-allow-origin"] == origin && fields["access-control-max-age"] == "600")
-            #expect(fields["access-control-allow-headers"] == "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+            #expect(fields["access-control-allow-headers"] == "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Traceparent")
             #expect(fields["access-control-allow-methods"] == "GET, POST" && fields["vary"] == "Origin")
             #expect(fields["content-length"] == nil)
         }

@@ -12,15 +12,18 @@ import Testing
     @Test("Members and ring have a header and aligned columns, and --json is the node's answer") func tables() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         let ops = ["--ops", "http://127.0.0.1:\(fixture.nodes[1].ports.ops)/"]
+        let version = try await Self.version()
+        try await Self.untilReleasesAreKnown(fixture)
         let members = try await RollcallBinary.run(["cluster", "members"] + ops)
         let lines = members.output.split(separator: "\n")
         #expect(members.status == 0 && lines.count == 4, "\(members.output)")
-        #expect(Self.words(lines[0]) == ["NODE", "STATE", "ADDRESS", "STARTED"], "\(members.output)")
+        #expect(Self.words(lines[0]) == ["NODE", "STATE", "ADDRESS", "STARTED", "VERSION"], "\(members.output)")
         let column = try #require(lines[0].range(of: "ADDRESS")).lowerBound.utf16Offset(in: lines[0])
         for node in fixture.nodes {
             let line = try #require(lines.first { $0.hasPrefix("\(node.nodeID) ") })
             let words = Self.words(line)
             #expect(words[1] == "alive" && words[2] == "127.0.0.1:\(node.ports.cluster)" && words[3].hasSuffix("Z"), "\(members.output)")
+            #expect(words.last == version, "\(members.output)")
             #expect(line.dropFirst(column).hasPrefix("127.0.0.1:"), "the addresses are one below the other: \(members.output)")
         }
         let ring = try await RollcallBinary.run(["cluster", "ring"] + ops)
@@ -39,6 +42,58 @@ import Testing
         let refused = try await RollcallBinary.run(["cluster", "forget", "nobody"] + ops)
         #expect(refused.status == 1 && refused.output.contains("\"detail\"") && !refused.output.contains(#"\n"#), "\(refused.output)")
         try await fixture.stop()
+    }
+
+    /// The version of the binary, from `rollcall --version`: "rollcall 1.2.3 (commit …)".
+    private static func version() async throws -> String {
+        let text = try await RollcallBinary.run(["--version"]).output
+        return try #require(text.firstMatch(of: /^rollcall ([0-9]+\.[0-9]+\.[0-9]+\S*)/).map { String($0.1) }, "\(text)")
+    }
+
+    /// Waits until each node has heard the releases of all members: a link asks for it right after the member joins.
+    private static func untilReleasesAreKnown(_ fixture: ServedCluster) async throws {
+        try await fixture.until("each node knows the release of each member") {
+            for node in fixture.nodes.indices {
+                let members = try await fixture.admin("clusterStatus", "{}", node: node).json["members"]?.elements ?? []
+                guard members.count == fixture.nodes.count, members.allSatisfy({ $0["version"] != nil }) else { return false }
+            }
+            return true
+        }
+    }
+
+    @Test("Each node names the version and the start of each member, also after a member has restarted") func releases() async throws {
+        let before = Int64(Date().timeIntervalSince1970 * 1_000)
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let version = try await Self.version()
+        try await Self.untilReleasesAreKnown(fixture)
+        let after = Int64(Date().timeIntervalSince1970 * 1_000)
+        var starts: [String: Set<Int64>] = [:]
+        for node in fixture.nodes.indices {
+            for member in try await fixture.admin("clusterStatus", "{}", node: node).json["members"]?.elements ?? [] {
+                #expect(member["version"]?.text == version, "\(member)")
+                let start = try #require(member["startTime"]?.number, "\(member)")
+                #expect((before...after).contains(start), "\(start) is not between \(before) and \(after)")
+                starts[member["node"]?.text ?? "?", default: []].insert(start)
+            }
+        }
+        #expect(starts.keys.sorted() == ["n0", "n1", "n2"] && starts.values.allSatisfy { $0.count == 1 }, "all nodes agree: \(starts)")
+
+        let (first, last) = (fixture.nodes[0], fixture.nodes[2])
+        try await last.kill()
+        let join = ["--join", "127.0.0.1:\(first.ports.cluster)", "--cluster-listen", "127.0.0.1:\(last.ports.cluster)"]
+        let again = try await ServedNode.serving(
+            ["--dev", "--loops", "1"] + join, ["ROLLCALL_DRAIN_TIMEOUT": "1"], named: "n2", in: fixture.folder)
+        let old = try #require(starts["n2"]?.first)
+        try await fixture.until("the others name the start of the new process") {
+            for node in 0..<2 {
+                let members = try await fixture.admin("clusterStatus", "{}", node: node).json["members"]?.elements ?? []
+                let member = members.first { $0["node"]?.text == "n2" }
+                guard member?["version"]?.text == version, let start = member?["startTime"]?.number, start > old else { return false }
+            }
+            return true
+        }
+        try await again.stop()
+        for node in fixture.nodes.prefix(2) { try await node.stop() }
     }
 
     @Test("An ops port behind a proxy with TLS is reached with the authority of --ca, and not without it") func tls() async throws {

@@ -30,6 +30,42 @@ import Testing
         try await fixture.stop()
     }
 
+    /// The status line and the fields of an answer, sorted; without those that differ from request to request.
+    private func head(_ url: String, _ arguments: [String]) async throws -> [String] {
+        let done = try await run("curl", ["-sS", "-o", "/dev/null", "-D", "-"] + arguments + [url])
+        let lines = done.output.split(whereSeparator: \.isNewline).map { $0.lowercased() }
+        return lines.filter { !$0.hasPrefix("date: ") && !$0.hasPrefix("request-id: ") }.sorted()
+    }
+
+    @Test(
+        "HEAD has the same fields as GET, the length of the content included",
+        arguments: ["--http1.1", "--http2-prior-knowledge"], ["identity", "gzip"])
+    func sameFields(version: String, coding: String) async throws {
+        let fixture = try await ServedCluster.start()
+        let ports = fixture.nodes[0].ports
+        let (client, ops) = ("http://127.0.0.1:\(ports.client)", "http://127.0.0.1:\(ports.ops)")
+        let redirect = try await head("\(client)/client.js", [version])
+        let script = try #require(redirect.first { $0.hasPrefix("location: ") }).dropFirst("location: ".count)
+        for url in [
+            "\(ops)/healthz", "\(ops)/readyz", "\(ops)/readyz?verbose", "\(ops)/openapi.json", "\(client)/openapi.json",
+            "\(ops)/console", "\(ops)/console/console.js", "\(ops)/console/console.css", "\(client)/client.js", "\(client)\(script)",
+            "\(ops)/nothing", "\(ops)/metrics",
+        ] {
+            var (get, asked) = (
+                try await head(url, [version, "-H", "Accept-Encoding: \(coding)"]),
+                try await head(url, [version, "--head", "-H", "Accept-Encoding: \(coding)"])
+            )
+            #expect(asked.contains { $0.hasPrefix("content-length: ") }, "\(url): \(asked)")
+            if url.hasSuffix("/metrics") {
+                // The metrics have changed meanwhile, and so may their length.
+                for index in get.indices where get[index].hasPrefix("content-length: ") { get[index] = "content-length" }
+                for index in asked.indices where asked[index].hasPrefix("content-length: ") { asked[index] = "content-length" }
+            }
+            #expect(!get.isEmpty && get == asked, "\(version) \(coding) \(url)")
+        }
+        try await fixture.stop()
+    }
+
     @Test("HEAD has the head of the answer to GET and no body, over both versions of HTTP; it opens no event stream")
     func head() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)

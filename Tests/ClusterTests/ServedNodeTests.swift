@@ -173,10 +173,10 @@ import Testing
         let node = try await ServedNode.serving(["--dev", "--join", "127.0.0.1:\(port)"], named: "n0")
         #expect(try await node.ops("/readyz").status == 200)
         try await node.until("it warns") { node.log.contains("this node is alone: no other node answers at these addresses") }
-        #expect(node.log.contains("addresses=127.0.0.1:\(port)"), "\(node.log)")
+        #expect(node.log.contains("addresses=127.0.0.1:\(port) (Connection refused)"), "\(node.log)")
         let verbose = try await node.ops("/readyz?verbose")
         #expect(verbose.status == 200)
-        #expect(verbose.text == "ready\nlinks: this node is alone; no other node answers at 127.0.0.1:\(port)\n")
+        #expect(verbose.text == "ready\nlinks: this node is alone; no other node answers at 127.0.0.1:\(port) (Connection refused)\n")
         #expect(try await node.ops("/readyz").text == "ready\n")
         #expect(try await node.metricsText().contains("\nrollcall_links_unanswered 1\n"))
         let late = try await ServedNode.serving(["--dev", "--cluster-listen", "127.0.0.1:\(port)"], named: "n1")
@@ -184,6 +184,25 @@ import Testing
         #expect(try await node.ops("/readyz?verbose").text == "ready\nlinks: ok\n")
         #expect(node.log.split(separator: "\n").count { $0.contains("this node is alone") } == 1)
         try await late.stop()
+        try await node.stop()
+    }
+
+    @Test("A node that is alone names each address of join with its last error, also in JSON") func aloneAtSeveralAddresses() async throws {
+        // A port that was free a moment ago, and a name without an address.
+        let other = try await ServedNode.serving(["--dev"], named: "n1")
+        let port = other.ports.cluster
+        try await other.stop()
+        let join = "127.0.0.1:\(port),nowhere.invalid:7601"
+        let node = try await ServedNode.serving(["--join", join, "--log-format", "json"], named: "n0")
+        let addresses = "127.0.0.1:\(port) (Connection refused), nowhere.invalid:7601 (the name does not resolve)"
+        try await node.until(
+            "/readyz?verbose names both",
+            asking: {
+                try await node.ops("/readyz?verbose").text == "ready\nlinks: this node is alone; no other node answers at \(addresses)\n"
+            })
+        try await node.until("the log names both") { node.log.contains("\"addresses\":\"\(addresses)\"") }
+        let line = try #require(node.log.split(separator: "\n").first { $0.contains("this node is alone") })
+        #expect(try JSON(Array(line.utf8))["level"]?.text == "warning", "\(line)")
         try await node.stop()
     }
 

@@ -1,6 +1,8 @@
 // The console in a headless Chromium, against a cluster of three nodes under the load simulator. The tests run in order: each continues where
 // the one before ended.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
@@ -10,19 +12,35 @@ import { Cluster, token, until } from "./cluster.mjs";
 import { Load, load } from "./load.mjs";
 import { withPalette } from "./png.mjs";
 import { focused, lowContrast, tooWide } from "./inspect.mjs";
+import { presetValues } from "../../Sources/Console/apps.js";
 
 const markupID = `<img src=x onerror="window.owned=1">`;
 const markupStatus = `<script>window.owned=1</script><img src=x onerror="window.owned=1"><b>busy</b>`;
-const assetBytesMax = 110_000;
+const assetBytesMax = 125_000;
 const screenshotBytesMax = 120_000;
-const pages = ["cluster", "live", "users", "apps", "actions"];
+/** Characters that turn the text after them around, and hide the end of a name. */
+const turned = "\u202egnp.exe";
+const family = "\u{1f469}\u200d\u{1f469}\u200d\u{1f467}\u200d\u{1f466}";
+/** Friend requests to alice, by users with IDs of strangers. */
+const requestsToAlice = [
+  { userID: `\u202eecila${family}`, addWording: `<script>window.owned=1</script>${turned}` },
+  { userID: "W".repeat(64), addWording: "W".repeat(120) },
+];
+const groupsOfAlice = ["<b>owned</b>", family, "W".repeat(30), "\u202etxt"];
+const profileOfAlice = {
+  Nick: `<img src=x onerror="window.owned=1">${turned}`, FaceUrl: "javascript:window.owned=1", Location: "W".repeat(500),
+  SelfSignature: { base64: "wyg=" }, Gender: 2, Birthday: 20_000_101, Level: 3, AllowType: "CONFIRM",
+};
+const pages = ["cluster", "live", "users", "apps", "webhooks", "actions"];
+/** The number of failed rounds that open a circuit. */
+const failuresMax = 5;
 
 /** The users that follow alice. */
 const followersCount = 6;
 /** The users that log in before the first test, besides those of the load: alice, bob, the user with markup, and the followers. */
 const testUsersCount = 3 + followersCount;
 
-let cluster, browser, page, served, simulator, changesBefore;
+let cluster, browser, page, served, simulator, changesBefore, receiver;
 const requests = [];
 const faults = [];
 const violations = [];
@@ -94,19 +112,82 @@ function shows(selector, part, { seconds = 10, of = page } = {}) {
   return of.until((wanted, words) => document.querySelector(wanted)?.innerText.includes(words), { values: [selector, part], seconds, what: `${selector} shows "${part}"` });
 }
 
-/** Measures the contrast of what the page shows in both themes, and takes screenshots. The last tests judge both. */
-async function screenshots(name) {
+/**
+ * Measures the contrast of what the page shows in both themes, and takes screenshots of 1,440 and 360 px, from the element `top` on. The
+ * last tests judge both.
+ */
+async function screenshots(name, top = "header") {
   for (const scheme of ["dark", "light"]) {
     await theme(scheme);
     for (const line of await page.evaluate(lowContrast)) lowContrasts.push(`${name} in ${scheme}: ${line}`);
     contrastChecks += 1;
     if (!process.env.SCREENSHOTS) continue;
-    await page.evaluate(() => scrollTo(0, 0));
-    const image = withPalette(await page.screenshot());
-    if (image.length > screenshotBytesMax) largeScreenshots.push(`${name} in ${scheme} has ${image.length} bytes`);
-    await mkdir(process.env.SCREENSHOTS, { recursive: true });
-    await writeFile(join(process.env.SCREENSHOTS, `console-${name}-${scheme}.png`), image);
+    for (const [width, height, suffix] of [[1440, 900, ""], [360, 740, "-narrow"]]) {
+      await size(width, height);
+      await page.evaluate((selector) => document.querySelector(selector).scrollIntoView(), top);
+      const image = withPalette(await page.screenshot());
+      if (image.length > screenshotBytesMax) largeScreenshots.push(`${name}${suffix} in ${scheme} has ${image.length} bytes`);
+      await mkdir(process.env.SCREENSHOTS, { recursive: true });
+      await writeFile(join(process.env.SCREENSHOTS, `console-${name}${suffix}-${scheme}.png`), image);
+    }
+    await size(1280, 900);
   }
+}
+
+/** A receiver of webhooks. It accepts deliveries, or refuses all of them. */
+class Receiver {
+  /** The versions of the events in accepted deliveries. */
+  versions = [];
+  /** Whether the next deliveries are answered with 500. */
+  isBroken = false;
+  #server;
+
+  static async start() {
+    const started = new Receiver();
+    started.#server = createServer(async (request, response) => {
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      if (!started.isBroken) started.versions.push(...JSON.parse(Buffer.concat(parts)).events.map(({ version }) => version));
+      response.writeHead(started.isBroken ? 500 : 204).end();
+    });
+    started.#server.listen(0, "127.0.0.1");
+    await once(started.#server, "listening");
+    started.url = `http://127.0.0.1:${started.#server.address().port}/rollcall?<b>owned</b>`;
+    return started;
+  }
+
+  stop() {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+/** The rows of a table, each as the texts of its cells. */
+function rowsOf(selector) {
+  return page.evaluate((wanted) => [...document.querySelectorAll(`${wanted} tbody tr`)].map((row) => [...row.children].map((cell) => cell.textContent)), selector);
+}
+
+/** A selector of the table with a caption. It marks the table. */
+async function tableOf(caption) {
+  await page.until((words) => {
+    const found = [...document.querySelectorAll("#page caption")].find((one) => one.textContent === words)?.closest(".scroll");
+    for (const marked of document.querySelectorAll("[data-chosen]")) marked.removeAttribute("data-chosen");
+    found?.setAttribute("data-chosen", "");
+    return Boolean(found);
+  }, { values: [caption], what: `a table "${caption}"` });
+  return "[data-chosen]";
+}
+
+/** The answer of an operation without a body, as the page gets it. */
+function asPage(operation) {
+  return page.evaluate(async (name, bearer) => (await fetch(`/admin/v1/${name}`, {
+    method: "POST", body: "{}", headers: { authorization: `Bearer ${bearer}` },
+  })).json(), operation, cluster.admin);
+}
+
+/** The sum of the numbers of a column, without those of a row of totals. */
+function sumOf(rows, column) {
+  return rows.reduce((sum, row) => sum + Number(row[column].replace(/[▲ ,]/g, "")), 0);
 }
 
 before(async () => {
@@ -125,6 +206,12 @@ before(async () => {
   await cluster.act("alice", "subscribeUserStatus", { userIDs: ["bob", markupID, "mallory"] });
   await cluster.act("alice", "addFriend", { userID: "bob", remark: markupStatus.slice(0, 96) });
   await cluster.act("alice", "addBlackList", { userIDs: ["mallory"] });
+  await cluster.act("alice", "createFriendGroup", { groupNames: groupsOfAlice, userIDs: ["bob"] });
+  await cluster.act("alice", "modifySelfProfile", { values: profileOfAlice });
+  await cluster.act("carol", "modifySelfProfile", { values: { AllowType: "CONFIRM", Nick: family } });
+  await cluster.act("alice", "addFriend", { userID: "carol", addWording: "hello", addSource: "AddSource_Type_Web" });
+  for (const { userID, addWording } of requestsToAlice) await cluster.act(userID, "addFriend", { userID: "alice", addWording });
+  receiver = await Receiver.start();
   for (let number = 0; number < followersCount; number += 1) {
     await cluster.logIn(`user-${String(number).padStart(3, "0")}`, { node: cluster.nodes[number % 3] });
     await cluster.act(`user-${String(number).padStart(3, "0")}`, "subscribeUserStatus", { userIDs: ["alice", "user-000", "user-001"] });
@@ -134,7 +221,7 @@ before(async () => {
 });
 
 /**
- * The status changes that each node has carried out. The simulator makes all of them, except for one in the test of "Follow live".
+ * The status changes that each node has carried out. The simulator makes most of them. The tests of "Follow live" and of webhooks make some.
  * A test shows that the load runs by a count that grows.
  */
 function changes() { return cluster.counters("rollcall_operations_total", /operation="setSelfStatus",code="0"/); }
@@ -153,6 +240,7 @@ afterEach(() => page.evaluate(() => document.querySelectorAll("dialog[open]").fo
 
 after(async () => {
   await browser?.close();
+  receiver?.stop();
   served?.close();
   await simulator?.close();
   await cluster?.stop();
@@ -231,15 +319,76 @@ test("Cluster shows each member once in the table and once in the ring, and the 
   await screenshots("cluster");
 });
 
+test("Cluster shows the start and the version of each member, unknown where the node does not say it, and a difference between them", async () => {
+  const { members } = await asPage("clusterStatus");
+  const shown = async () => Object.fromEntries((await rowsOf(await tableOf("Members as this node sees them"))).map((row) => [row[0].slice(0, 1), row.slice(6, 8)]));
+  const starts = await shown();
+  for (const { node, startTime, startedAt } of members) {
+    const local = await page.evaluate((at) => new Date(at).toTimeString().slice(0, 8), startTime ?? startedAt);
+    assert.ok(starts[node][0].includes(local), `${starts[node][0]} shows ${local}`);
+  }
+  const versions = { a: "1.0.0", b: `1.1.0${turned}` };
+  await page.send("Fetch.enable", { patterns: [{ urlPattern: "*/admin/v1/clusterStatus" }] });
+  const answer = ({ requestId }) => page.send("Fetch.fulfillRequest", {
+    requestId, responseCode: 200, body: Buffer.from(JSON.stringify({
+      node: "a", members: members.map(({ version, ...member }) => ({ ...member, ...(versions[member.node] ? { version: versions[member.node] } : {}) })),
+    })).toString("base64"),
+  });
+  page.on("Fetch.requestPaused", answer);
+  await shows(".lead", "The members run different versions.");
+  const mixed = await shown();
+  assert.deepEqual(["a", "b", "c"].map((node) => mixed[node][1]), ["1.0.0", "1.1.0\\u{202e}gnp.exe", "unknown"]);
+  page.off("Fetch.requestPaused", answer);
+  await page.send("Fetch.disable");
+  const real = members.map((member) => member.version ?? "unknown");
+  await until(async () => {
+    const rows = await shown();
+    return members.every(({ node }, index) => rows[node][1] === real[index]);
+  }, { what: "the page shows the versions of the node" });
+});
+
+test("Live shows the load of every node, and totals that are the sums", async () => {
+  await show("live");
+  const names = ["All nodes", "a", "b", "c"];
+  const total = testUsersCount + load.users;
+  const read = async () => rowsOf(await tableOf("Load of the whole cluster"));
+  await until(async () => {
+    const rows = await read();
+    return rows.length === names.length && Number(rows[0][1]) === total && rows.every((row) => !row.includes("–"));
+  }, { what: `the totals count ${total} users` });
+  const rows = await read();
+  assert.deepEqual(rows.map(([name]) => name), names);
+  for (const column of [1, 2]) assert.equal(Number(rows[0][column]), sumOf(rows.slice(1), column), `column ${column}`);
+  const { nodes } = await asPage("clusterLoad");
+  // Alice has a session on each of two nodes.
+  assert.equal(nodes.reduce((sum, { streams }) => sum + streams, 0), total + 1);
+  assert.deepEqual(nodes.map(({ usersOnline }) => usersOnline), (await cluster.counters("rollcall_users_online")));
+  await shows("#totals", `${total} users of this app are online.`);
+});
+
+test("Each chart of Live has the local times on its axis, five minutes from end to end", async () => {
+  await page.until(() => [...document.querySelectorAll(".axis span")].every((one) => /^\d\d:\d\d:\d\d$/.test(one.textContent)));
+  const charts = await page.evaluate(() => [...document.querySelectorAll(".chart .axis")].map((axis) => [...axis.children].map((one) => {
+    const [hours, minutes, seconds] = one.textContent.split(":").map(Number);
+    return hours * 3_600 + minutes * 60 + seconds;
+  })));
+  assert.equal(charts.length, 5);
+  for (const seconds of charts) {
+    const steps = seconds.slice(1).map((second, index) => (second - seconds[index] + 86_400) % 86_400);
+    assert.ok(steps.length === 4 && steps.every((step) => step >= 73 && step <= 78), `steps of ${steps} s`);
+  }
+  const now = await page.evaluate(() => (new Date().getHours() * 60 + new Date().getMinutes()) * 60 + new Date().getSeconds());
+  const age = (now - charts[0].at(-1) + 86_400) % 86_400;
+  assert.ok(age <= 10, `the axis ends ${age} s ago`);
+});
+
 test("Live draws the samples of recentLoad, says them in words, and reads each second by keyboard", async () => {
   await show("live");
   await page.until(() => document.querySelectorAll(".chart").length === 5 && /push/.test(document.querySelector("[role=status]").textContent));
   // Five whole seconds, and the present one.
   let samples = [];
   await until(async () => {
-    ({ samples } = await page.evaluate(async (bearer) => (await fetch("/admin/v1/recentLoad", {
-      method: "POST", body: "{}", headers: { authorization: `Bearer ${bearer}` },
-    })).json(), cluster.admin));
+    ({ samples } = await asPage("recentLoad"));
     return samples.length >= 6;
   }, { seconds: 10, what: "the node has six samples of its load" });
   // A third of the load's pushes leave node a. The sample of the present second may be incomplete.
@@ -289,13 +438,39 @@ test("Users lists who is online by pages, and shows markup in an ID and in a sta
   await press("Show user");
   await page.until(() => document.querySelector("#detailTitle")?.textContent === "User alice");
   await shows(".detail", "in a meeting");
-  await page.until(() => document.querySelectorAll(".detail .pager").length === 3);
+  await page.until(() => document.querySelectorAll(".detail .pager").length === 5);
   await shows(".detail", "1 to 3 of 3");
   await page.until((name) => [...document.querySelectorAll(".detail button.link")].filter((one) => one.textContent === name).length === 1, { values: [markupID] });
   await shows(".detail", "Follows\n3 of 3,000");
   await shows(".detail", "mallory");
   assert.equal(await page.evaluate(() => window.owned ?? document.querySelectorAll("main img, main script, main b").length), 0);
   await screenshots("users");
+});
+
+test("A user has friend requests, groups, a profile and a number of followers, and texts of strangers stay texts", async () => {
+  const facts = () => page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".detail .facts div")].map((row) => [...row.children].map((one) => one.textContent))));
+  await page.until((number) => [...document.querySelectorAll(".detail .facts div")].some((row) => row.textContent === `Followers${number}`), { values: [followersCount] });
+  const rows = await rowsOf(await tableOf("Friend requests"));
+  const escaped = (name) => name.replace(/[\u200d\u202e]/g, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+  assert.deepEqual(rows.map((row) => row.slice(0, 5)).sort(), [
+    ["carol", "sent", family, "hello", "AddSource_Type_Web"],
+    ...requestsToAlice.map(({ userID, addWording }) => [escaped(userID), "received", "–", addWording.replace("\u202e", "\\u{202e}"), "–"]),
+  ].sort());
+  await shows(".detail", "1 to 3 of 3");
+  await shows(".detail", `1 to ${rows.length}, ${requestsToAlice.length} unread`);
+  const groups = await rowsOf(await tableOf("Groups of friends"));
+  assert.deepEqual(groups, groupsOfAlice.map((name) => [name.replace("\u202e", "\\u{202e}"), "1", "bob"]));
+  const shown = await facts();
+  assert.equal(shown.Nickname, profileOfAlice.Nick.replace("\u202e", "\\u{202e}"));
+  assert.equal(shown.Picture, profileOfAlice.FaceUrl);
+  assert.equal(shown.Location, profileOfAlice.Location);
+  assert.deepEqual([shown.Signature, shown.Gender, shown.Birthday, shown.Level, shown["Allow type"]], ["wyg= (bytes in base64)", "female", "2000-01-01", "3", "CONFIRM"]);
+  // A text is isolated from the direction of the text around it, and a URL leads nowhere.
+  const texts = await page.evaluate(() => [...document.querySelectorAll(".detail .stranger")].map((one) => getComputedStyle(one).unicodeBidi));
+  assert.ok(texts.length > 10 && texts.every((one) => one === "isolate"), texts.join());
+  assert.equal(await page.evaluate(() => window.owned ?? document.querySelectorAll("main a, main img, main script, main b").length), 0);
+  await page.evaluate(() => document.querySelector("#profileTitle").scrollIntoView());
+  await screenshots("user-lists", "#profileTitle");
 });
 
 test("Follow live shows a change within two seconds, and a bad user ID is answered with the code", async () => {
@@ -332,6 +507,15 @@ test("Apps shows each setting with its range and value, and an edit out of range
   await shows('[data-name="friends.max"]', "1 to 10,000");
   await shows('[data-name="rate.query"]', "1 to 10,000 calls in 1 to 3,600 s, or no limit");
   await shows('[data-name="users.forgetAfter"]', "0, or 86,400 to 315,360,000");
+  const document = await (await fetch(`${served.origin}/openapi.json`)).json();
+  const { properties } = document.paths["/admin/v1/setAppPolicy"].post.requestBody.content["application/json"].schema.properties.settings;
+  const helps = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".setting")].map((row) => [row.dataset.name, row.querySelector(".help").textContent])));
+  for (const name of Object.keys(policy.settings)) {
+    const part = [properties[name], ...properties[name].anyOf ?? []].find((one) => one.description !== undefined);
+    assert.ok(helps[name].startsWith(part.description.replaceAll("`", "")), `${name}: ${helps[name]}`);
+    assert.ok(helps[name].endsWith(presetValues(name, part["x-presets"])), `${name}: ${helps[name]}`);
+  }
+  assert.match(helps["subscription.maxPerSubscriber"], /Presets: rollcall, commsease, zim 3000; tencent 200; rongcloud 1000\.$/);
   await screenshots("apps");
   await set('[data-name="friends.max"] input[type=number]', "10001");
   await press("Review changes");
@@ -393,9 +577,18 @@ test("Another preset discards the overrides, and the result lists each value tha
   await set("#preset", "tencent");
   await press("Review changes");
   await shows("dialog", "discards all overrides");
+  const before = (await cluster.call("getAppPolicy")).settings;
+  const preview = (await rowsOf("dialog")).filter(([name]) => name !== "preset").sort();
+  await shows("#presetEffect", `It changes ${preview.length} settings`);
+  await screenshots("apps-preset");
   await press("Apply 1 change to default");
   await shows(".result", "subscription.maxPerSubscriber");
-  assert.equal((await cluster.call("getAppPolicy")).preset, "tencent");
+  assert.deepEqual((await rowsOf(".result")).filter(([name]) => name !== "preset").sort(), preview, "the preview is what has changed");
+  const { preset, settings } = await cluster.call("getAppPolicy");
+  assert.equal(preset, "tencent");
+  const changed = Object.keys(settings).filter((name) => JSON.stringify(settings[name]) !== JSON.stringify(before[name]));
+  assert.deepEqual(preview.map(([name]) => name), changed.sort());
+  assert.ok(preview.some((row) => row.join() === "friends.max,2700,3000"), "the preview has the override that ends");
   await cluster.call("setAppPolicy", { preset: "rollcall" });
 });
 
@@ -428,8 +621,45 @@ test("A typed secret switches webhooks on, and no page, dialog or result shows i
   await set('[data-name="webhook.secret"] input[type=password]', `${secret}, the second`);
   await press("Review changes");
   await press("Apply 1 change to default");
+  await page.until(() => document.querySelector("dialog") === null && document.querySelectorAll(".result tbody tr").length === 1);
   await shows(".result", "webhook.secret");
   await cluster.call("setAppPolicy", { settings: { "webhook.url": null, "webhook.secret": null } });
+});
+
+test("Webhooks shows a receiver that is off, switches it on with a typed secret, and counts what it accepts", async () => {
+  const secret = "another secret of the test";
+  await show("webhooks");
+  await shows("#webhookState", "○ Off");
+  await shows("#receiver", "Secret\nnone");
+  await set("#webhookURL", receiver.url);
+  await set("#webhookSecret", "too short");
+  await press("Review receiver");
+  await page.until(() => document.querySelector("#webhookSecret:invalid") === document.activeElement);
+  await set("#webhookSecret", secret);
+  await press("Review receiver");
+  await page.until(() => document.querySelector("dialog[open]"));
+  assert.deepEqual(await rowsOf("dialog"), [["webhook.url", "none", receiver.url], ["webhook.secret", "none", "a new secret"]]);
+  await press("Apply to default");
+  await shows("#webhookState", "✓ On");
+  await shows("#receiver", "Secret\nset, never shown");
+  await shows("#receiver", receiver.url);
+  assert.equal(await page.evaluate((word) => document.documentElement.outerHTML.includes(word)
+    || [...document.querySelectorAll("input")].some((one) => one.value.includes(word)), secret), false);
+  assert.equal(await page.evaluate(() => document.querySelectorAll("main b").length), 0);
+  await cluster.act("alice", "setSelfStatus", { customStatus: "hooked" });
+  await until(() => receiver.versions.length > 0, { what: "the receiver has an event" });
+  const read = async () => rowsOf(await tableOf("Deliveries by node"));
+  await until(async () => sumOf(await read(), 4) > 0, { what: "the page counts an accepted delivery" });
+  // Nodes may still have waited for the URL of the test before.
+  await until(async () => JSON.stringify((await read()).map((row) => row.slice(0, 3))) === JSON.stringify(["a", "b", "c"].map((node) => [node, "● closed", "0"])), {
+    what: "no delivery fails",
+  });
+  receiver.isBroken = true;
+  for (let number = 0; number < 120; number += 1) await cluster.act("alice", "setSelfStatus", { customStatus: `change ${number}` });
+  await page.until(() => /Attempts fail at|The receiver fails at/.test(document.querySelector("#webhookState").textContent), { seconds: 20 });
+  await until(async () => sumOf(await read(), 5) > 0, { what: "the page counts a failed delivery" });
+  // A user has at most 100 events that wait. The older ones become dead letters.
+  await until(async () => sumOf(await rowsOf(await tableOf("Dead letters by node")), 2) > 0, { what: "the page counts dead letters" });
 });
 
 test("A kick names the user in its button, holds the focus in the dialog, and ends the user's sessions", async () => {
@@ -457,6 +687,41 @@ test("A kick names the user in its button, holds the focus in the dialog, and en
   await shows(".changes", "Kicked eve.");
   await until(() => session.hasEnded, { what: "the session of eve has ended" });
   assert.match(session.text, /event: onKickedOffline\r?\n(?:.*\r?\n)?data: {"reason":"tested"}/);
+});
+
+test("Webhooks shows the circuit of a receiver that fails, and a replay delivers kept events once more", async () => {
+  await show("webhooks");
+  await shows("#webhookState", "The receiver fails at", { seconds: 60 });
+  const rows = await rowsOf(await tableOf("Deliveries by node"));
+  const open = rows.filter((row) => row[1] === "✕ open");
+  assert.ok(open.length > 0 && open.every((row) => Number(row[2]) >= failuresMax), JSON.stringify(rows));
+  assert.ok(rows.some((row) => !/^0 B$/.test(row[3])), "events wait");
+  await screenshots("webhooks");
+  receiver.isBroken = false;
+  // A change of the URL has the nodes try the new one at once.
+  await set("#webhookURL", `${receiver.url}&next`);
+  await press("Review receiver");
+  await press("Apply to default");
+  await shows("#webhookState", "✓ On", { seconds: 40 });
+  const earlier = receiver.versions.length;
+  const repeated = () => receiver.versions.length - new Set(receiver.versions).size;
+  assert.ok(earlier > 0);
+  const before = repeated();
+  await page.evaluate(() => {
+    const date = new Date(Date.now() - 3_600_000);
+    const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+    const input = document.querySelector("#replaySince");
+    input.value = local;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await press("Replay…");
+  await shows("dialog", "with their old versions");
+  await press("Replay events of default");
+  await page.until(() => /\d+ events? (is|are) delivered once more\. (All events|Older events)/.test(document.querySelector("#page").innerText));
+  await until(() => repeated() > before, { what: "the receiver gets an event that it had before" });
+  await cluster.call("setAppPolicy", { settings: { "webhook.url": null, "webhook.secret": null } });
+  await shows("#webhookState", "○ Off");
+  await show("actions");
 });
 
 test("Tab reaches every control of the page Actions in order, and shows each with an outline", async () => {
@@ -497,6 +762,8 @@ test("A killed member is offered to be forgotten, and is no member of any node a
   await until(async () => (await cluster.call("clusterStatus")).members.find(({ node }) => node === "c")?.state === "dead", { seconds: 30, what: "c is dead" });
   await show("cluster");
   await shows(".lead", "1 dead");
+  await show("live");
+  await shows("#totals", "c (dead, no answer)");
   await show("actions");
   await page.until(() => document.querySelector("#forgetMember")?.value === "c");
   await press("Forget…");
@@ -528,11 +795,34 @@ test("At 360 px no page scrolls sideways", async () => {
       await set("#userID", "alice");
       await press("Show user");
       await shows(".detail", "of 3\n");
+      await page.until(() => document.querySelectorAll(".detail .pager").length === 5 && document.querySelector("#profile .facts"));
     }
+    if (name === "live") await page.until(() => document.querySelectorAll("#totals tbody tr").length > 1);
+    if (name === "webhooks") await page.until(() => document.querySelectorAll(".scroll tbody tr").length > 1);
     await page.until((wanted) => wanted !== "apps" || document.querySelectorAll(".setting").length > 40, { values: [name] });
     assert.deepEqual(await page.evaluate(tooWide), [], name);
   }
-  if (process.env.SCREENSHOTS) await writeFile(join(process.env.SCREENSHOTS, "console-narrow.png"), withPalette(await page.screenshot()));
+  await size(1280, 900);
+});
+
+test("At 360 px the slots and the start of each member are in sight, with their names", async () => {
+  await size(360, 740);
+  await show("cluster");
+  const { members } = await cluster.call("clusterStatus");
+  const known = members.filter(({ state }) => state !== "left").length;
+  await page.until((number) => document.querySelectorAll(".stacked tbody tr").length >= number, { values: [known] });
+  const cells = await page.evaluate(() => [...document.querySelectorAll('.stacked [data-column="Slots"], .stacked [data-column="Started"]')].map((cell) => {
+    const box = cell.getBoundingClientRect();
+    return { name: getComputedStyle(cell, "::before").content, text: cell.innerText, left: box.left, right: box.right };
+  }));
+  assert.ok(cells.length >= 2 * known, `${cells.length} cells`);
+  for (const { name, text: value, left, right } of cells) {
+    assert.ok(["\"Slots\"", "\"Started\""].includes(name) && /\d/.test(value), `${name}: ${value}`);
+    assert.ok(left >= 0 && right <= 360, `${name} reaches from ${left} to ${right} px`);
+  }
+  const { nodes } = await page.send("Accessibility.getFullAXTree");
+  const roles = nodes.filter((node) => !node.ignored).map((node) => node.role?.value);
+  for (const role of ["table", "row", "rowheader", "cell"]) assert.ok(roles.includes(role), `a stacked table has the role ${role}`);
   await size(1280, 900);
 });
 
@@ -570,6 +860,19 @@ test("A node that cannot be reached is reported, and its figures return without 
   await page.send("Network.emulateNetworkConditions", { ...network, offline: true });
   await shows("#page .problem", "The node cannot be reached.");
   await shows("#freshness", "No new figures since");
+  const problems = () => page.evaluate(() => [...document.querySelectorAll(".problem")].map((one) => one.textContent).join());
+  assert.doesNotMatch(await problems(), /may have taken effect/);
+  await show("users");
+  await press("Show user");
+  await page.until(() => /cannot be reached/.test(document.querySelector("#page .problem").textContent));
+  assert.doesNotMatch(await problems(), /may have taken effect/);
+  // The same failure of a call that changes something leaves a doubt.
+  await show("actions");
+  await press("Drain this node…");
+  await press("Drain node a");
+  await shows("dialog .problem", "The node cannot be reached. The change may have taken effect.");
+  await press("Cancel");
+  await show("cluster");
   await page.send("Network.emulateNetworkConditions", { ...network, offline: false });
   await page.until(() => document.querySelector("#page .problem").textContent === "", { seconds: 20 });
   await shows("#freshness", "Node a answered at");
@@ -625,7 +928,7 @@ test("The browser reports no violation of the policy, no error of a script and n
 test("Every text has a contrast of at least 4.5:1 in both themes, and the screenshots are small", () => {
   assert.deepEqual(lowContrasts, []);
   assert.deepEqual(largeScreenshots, []);
-  assert.equal(contrastChecks, 18, "the sign-in, each page, and two dialogs, in both themes");
+  assert.equal(contrastChecks, 24, "the sign-in, each page, the lists of a user, and three dialogs, in both themes");
 });
 
 test("A planted inline style and a planted error of a script are reported, so the tests above can fail", async () => {

@@ -38,7 +38,7 @@ export function tooWide() {
   const page = document.scrollingElement;
   if (page.scrollWidth > innerWidth) found.push(`the page has ${page.scrollWidth} px`);
   for (const element of document.querySelectorAll("body *:not(.skip)")) {
-    if (!element.checkVisibility() || element.closest(".scroll, .unseen, svg")) continue;
+    if (!element.checkVisibility() || element.closest(".scroll:not(.stacked), .stacked thead, .unseen, svg")) continue;
     const box = element.getBoundingClientRect();
     if (box.width > 0 && box.right > innerWidth + 0.5) found.push(`${element.tagName}.${element.className} ends at ${Math.round(box.right)} px`);
   }

@@ -1,9 +1,10 @@
 // The functions of the console that need no browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Metrics, claims } from "../../Sources/Console/api.js";
-import { write } from "../../Sources/Console/apps.js";
+import { Metrics, claims, isRead } from "../../Sources/Console/api.js";
+import { presetChanges, presetValues, write } from "../../Sources/Console/apps.js";
 import { bytes, duration, visible } from "../../Sources/Console/dom.js";
+import { rateOf } from "../../Sources/Console/live.js";
 
 test("Invisible characters of a name appear as code points, so two names never look alike", () => {
   assert.equal(visible("alice"), "alice");
@@ -43,6 +44,32 @@ test("A text that is not a JWT is refused before it is sent", () => {
   assert.throws(() => claims("no token"), /three parts/);
   assert.throws(() => claims("a.%%.c"), /not JSON/);
   assert.equal(claims(`x.${Buffer.from('{"sub":"zoë"}').toString("base64url")}.y`).sub, "zoë");
+});
+
+test("A lost answer leaves a doubt only about an operation that changes something", () => {
+  for (const name of ["clusterStatus", "clusterLoad", "recentLoad", "onlineUsers", "queryOnlineStatus", "explain", "getAppPolicy", "getPendencyList"]) {
+    assert.ok(isRead(name), name);
+  }
+  for (const name of ["drain", "forget", "kick", "reloadKeys", "replayWebhooks", "setAppPolicy", "addFriend"]) assert.ok(!isRead(name), name);
+});
+
+test("Presets with one value of a setting stand together", () => {
+  assert.equal(presetValues("friends.max", { rollcall: 3000, tencent: 3000 }), "All presets: 3000.");
+  assert.equal(presetValues("rate.chain", { rollcall: false, tencent: { calls: 5, seconds: 1 }, zim: false }), "Presets: rollcall, zim no limit; tencent 5 calls in 1 s.");
+});
+
+test("A new preset changes what differs from it, but no setting with a new override", () => {
+  const presets = { one: { zim: 1 }, two: { zim: 2 }, three: { zim: 3 }, four: undefined };
+  const found = presetChanges({ one: 1, two: 1, three: 1, four: 1 }, (name) => presets[name], "zim", new Set(["three"]));
+  assert.deepEqual(found, { changes: [{ name: "two", before: 1, after: 2 }], unknown: ["four"] });
+});
+
+test("A rate of a node covers one process, and is unknown without an earlier reading of it", () => {
+  const load = (startedAt, logins) => ({ node: "a", startedAt, logins });
+  const readings = [{ time: 1_000, loads: [load(7, 10)] }, { time: 3_000, loads: [load(7, 14)] }];
+  assert.equal(rateOf(load(7, 18), "logins", readings, 5_000), 2);
+  assert.equal(rateOf(load(8, 3), "logins", readings, 5_000), undefined);
+  assert.equal(rateOf(load(7, 18), "logins", [], 5_000), undefined);
 });
 
 test("Figures have units that people read", () => {

@@ -41,6 +41,18 @@ import Testing
         }
     }
 
+    @Test("The trace of a request is that of its one `traceparent`, whatever the case of the name")
+    func traceparent() throws {
+        for (fields, value) in [
+            ("", nil), ("traceparent: a\r\n", "a"), ("TraceParent:\t a b \r\n", "a b"), ("traceparent:\r\n", ""),
+            ("traceparent: a\r\ntraceparent: a\r\n", ""), ("traceparent: a\r\nTraceparent: b\r\ntraceparent: c\r\n", ""),
+        ] as [(String, String?)] {
+            let head = try #require(try Self.head("1.1", fields))
+            let bytes = Array("POST /x HTTP/1.1\r\nHost: a\r\n\(fields)\r\n".utf8)
+            #expect(head.traceparent.map { String(decoding: bytes[$0], as: UTF8.self) } == value, "\(fields)")
+        }
+    }
+
     @Test("One empty line before the request line is ignored, also when it arrives alone")
     func emptyLines() throws {
         var parser = HTTP1HeadParser()

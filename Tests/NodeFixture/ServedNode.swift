@@ -127,8 +127,9 @@ package final class ServedNode: @unchecked Sendable {
     package var ports: Ports {
         let text = log
         let number = { (name: String) in
-            text.firstRange(of: "\(name)=").flatMap { text[$0.upperBound...].firstMatch(of: /^[0-9.]+:([0-9]+)/) }.flatMap { Int($0.1) }
-                ?? 0
+            // In a log of JSON the name and the address are quoted.
+            (text.firstRange(of: "\(name)=") ?? text.firstRange(of: "\"\(name)\":\""))
+                .flatMap { text[$0.upperBound...].firstMatch(of: /^[0-9.]+:([0-9]+)/) }.flatMap { Int($0.1) } ?? 0
         }
         return Ports(client: number("clients"), cluster: number("cluster"), ops: number("ops"))
     }

@@ -9,6 +9,8 @@ package final class TextServer: HTTPServerDelegate, Sendable {
         var status = 200
         var text: String
         var requestsCount = 0
+        /// The bodies of the first requests, with their paths.
+        var received: [(path: String, body: [UInt8])] = []
         /// Keeps what serves alive.
         var serving: Serving?
     }
@@ -34,6 +36,8 @@ package final class TextServer: HTTPServerDelegate, Sendable {
 
     package var port: Int { state.withLock { $0.serving?.server.port ?? 0 } }
     package var requestsCount: Int { state.withLock { $0.requestsCount } }
+    /// The bodies of the first 1,000 requests, with their paths.
+    package var received: [(path: String, body: [UInt8])] { state.withLock { $0.received } }
 
     /// Answers with another text from now on.
     package func set(_ text: String, status: Int = 200) {
@@ -51,6 +55,9 @@ package final class TextServer: HTTPServerDelegate, Sendable {
     package func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         let (status, text) = state.withLock { state in
             state.requestsCount += 1
+            if state.requestsCount <= 1_000 {
+                state.received.append((String(decoding: request.target, as: UTF8.self), Array(request.body)))
+            }
             return (state.status, state.text)
         }
         connection.respond(to: request.stream, HTTPResponse(status: status, contentType: .json, body: ByteBuffer(string: text)))

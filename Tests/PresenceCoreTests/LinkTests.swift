@@ -51,6 +51,23 @@ import Testing
         #expect(link.counters.overflows == 1)
     }
 
+    @Test("A request carries its trace only to a peer that reads traces, and not on the next connection") mutating func traces() throws {
+        let request = Request(id: 1, user: user("a"), operation: .register)
+        let trace = try #require(TraceContext(traceHigh: 1, traceLow: 2, span: 3, isSampled: true))
+        let message = Message.traced(trace, request)
+        link.append(message)
+        let toEarlierRelease = messages()
+        #expect(toEarlierRelease == [.request(request), .complete(upTo: .zero)])
+        link.takeTraces()
+        link.append(message)
+        let traced = messages()
+        #expect(traced == [message, .complete(upTo: .zero)])
+        link.reset()
+        link.append(message)
+        let afterReset = messages()
+        #expect(afterReset == [.request(request), .complete(upTo: .zero)])
+    }
+
     /// The count of slots would be taken for that of slots whose rows have arrived.
     @Test("No message leaves without those that were queued before it") mutating func dependentMessage() {
         for _ in 0..<3 { link.append(.misrouted([])) }

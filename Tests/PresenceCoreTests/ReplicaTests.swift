@@ -468,7 +468,7 @@ import Testing
     @Test("An unsubscribe holds against a subscription that only dead nodes know", arguments: [false, true]) mutating func unsubscribe(
         knowsAnEarlierOne: Bool
     ) throws {
-        cluster = TestCluster(nodes: 4)
+        cluster = TestCluster(nodes: 5)
         let ann = cluster.user(ownedBy: 0)
         let unsubscribe = Call.unsubscribeUserStatus([user("bob")])
         if knowsAnEarlierOne {
@@ -479,7 +479,7 @@ import Testing
             cluster.processes.firstIndex { $0.node.cluster.own.id == id }!
         }
         let (gone, third) = (Array(replicaSet.prefix(2)), replicaSet[2])
-        cluster.losing = (1..<4).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
+        cluster.losing = (1..<5).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
         cluster.subscribe(ann, to: ["bob"], on: 0)
         for node in gone.reversed() { cluster.kill(node) }
         cluster.losing = []

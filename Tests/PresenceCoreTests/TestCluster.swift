@@ -257,9 +257,15 @@ struct TestCluster {
         preconditionFailure("the natural numbers have ended")
     }
 
+    /// The status types that a client was told of a user, without repetitions that only mark a record as unsure, or end that.
     func statuses(told client: Int, of user: String) -> [String] {
-        clients[client].events.filter { $0.name == "onUserStatusChanged" }.flatMap { event in
-            event.data["userStatusList"]!.elements.filter { $0["userID"]?.textValue == user }.map { $0["statusType"]!.textValue }
+        var last: JSONValue?
+        return clients[client].events.filter { $0.name == "onUserStatusChanged" }.flatMap { event in
+            event.data["userStatusList"]!.elements.filter { $0["userID"]?.textValue == user }
+        }.compactMap { status in
+            defer { last = status }
+            let isRepeated = last?["statusType"] == status["statusType"] && last?["isUnsure"] != status["isUnsure"]
+            return isRepeated ? nil : status["statusType"]!.textValue
         }
     }
 
@@ -305,7 +311,7 @@ struct TestCluster {
         case .deliver(let delivery):
             guard let isAccepted = webhooks.receive(delivery, from: index, at: now) else { return }
             processes[index].node.answered(WebhookAnswer(to: delivery, isAccepted: isAccepted), at: now)
-        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .traced: break
         }
     }
 

@@ -70,6 +70,10 @@ import Testing
             (["advertise": "127.0.0.1:0"], "advertise"),
             (["tlsCertificate": "x", "dev": "true"], "tls-certificate"),
             (["logFormat": "xml", "dev": "true"], "log-format"),
+            (["otlpEndpoint": "collector:4318", "dev": "true"], "otlpEndpoint"),
+            (["otlpEndpoint": "http://", "dev": "true"], "otlpEndpoint"),
+            (["otlpEndpoint": "http://key@collector:4318", "dev": "true"], "otlpEndpoint"),
+            (["otlpEndpoint": "http://collector:4318?x=1", "dev": "true"], "otlpEndpoint"),
             (["heartbeatTimeout": "10", "dev": "true"], "heartbeatTimeout"),
             (["dev": "true", "listen": "127.example.com:1"], "listen"), (["dev": "true", "listen": "127.0.0.1.evil:1"], "listen"),
         ])

@@ -54,7 +54,7 @@ import Testing
             newest: PublishedEvent(value: 10_001, ext: "x", expiresAt: 5, session: SessionID(stamp: 9, node: 2)),
             forLogins: PublishedEvent(value: 10_002, ext: "", expiresAt: 9, isForOnlineOnly: false))
         var json = JSONWriter()
-        json.userStatus(record, isOwn: true)
+        json.userStatus(record, isOwn: true, isUnsure: true)
         let written = try JSONReader.read(json.bytes)
         let schemas = try #require(document["components"]?["schemas"])
         #expect(written.members.map(\.name) == schemas["UserStatus"]?["properties"]?.members.map(\.name))

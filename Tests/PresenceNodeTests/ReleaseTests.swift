@@ -9,7 +9,7 @@ import Testing
     @Test("The newest section of CHANGELOG.md that has a version is that of Release.version")
     func changelogHasTheVersion() throws {
         let text = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
-        let versions = text.matches(of: /(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$/).map(\.output.1)
+        let versions = text.matches(of: /(?m)^## \[(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)\] - \d{4}-\d\d-\d\d$/).map(\.output.1)
         #expect(versions.first.map(String.init) == Release.version)
         #expect(text.contains("\n## [Unreleased]\n"))
     }

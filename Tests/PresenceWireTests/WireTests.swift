@@ -73,6 +73,13 @@ import Testing
         return attach
     }
 
+    static let trace: TraceContext = {
+        guard let trace = TraceContext(traceHigh: .max, traceLow: 1, span: 1 << 63, isSampled: true) else {
+            preconditionFailure("no ID is 0")
+        }
+        return trace
+    }()
+
     static let messages: [Message] = [
         .beginSync(registrationID: 1, ranges: .all), .beginSync(registrationID: 2, ranges: some),
         .requestRegistered(registrationID: 3, ring: .max),
@@ -87,6 +94,7 @@ import Testing
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
+        .traced(trace, Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
             Request(
                 id: 2, user: ann,
@@ -120,7 +128,9 @@ import Testing
                     value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true, session: SessionID(stamp: 9, node: 2)))),
         .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
-        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
+        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))),
+        .request(Request(id: 12, user: ann, operation: .explain(ann, .load))), .answer(id: 12, .explained(.load, Array("{}".utf8))),
+        .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil, knownSince: 9), Watched(user: ann, record: record)]),
         .listUpdate(

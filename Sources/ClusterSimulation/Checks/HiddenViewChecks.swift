@@ -5,7 +5,9 @@ import PresenceWire
 enum HiddenViewChecks {
     /// Checks the statuses of an event that a stream sends now, or that an answer amounts to.
     static func check(_ event: SimulatedClient.Event, shownTo viewer: Int, askedAt: Nanoseconds, _ cluster: inout SimulatedCluster) {
-        for status in event.data["userStatusList"]?.elements ?? [] { check(status, shownTo: viewer, askedAt: askedAt, &cluster) }
+        for status in event.data["userStatusList"]?.elements ?? [] {
+            check(status.without("isUnsure"), shownTo: viewer, askedAt: askedAt, &cluster)
+        }
     }
 
     private static func check(_ status: JSONValue, shownTo viewer: Int, askedAt: Nanoseconds, _ cluster: inout SimulatedCluster) {

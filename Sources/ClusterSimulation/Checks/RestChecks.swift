@@ -47,6 +47,18 @@ enum RestChecks {
             checkReplicas(index, rest, owner: owner, cluster)
         }
         if cluster.violation == nil { checkLeftovers(rest, cluster) }
+        if cluster.violation == nil { checkSurety(cluster) }
+    }
+
+    /// Checks that no stream has been told of a user whom it still follows that the record is unsure, and not that it is sure again.
+    private static func checkSurety(_ cluster: SimulatedCluster) {
+        for client in cluster.clients.indices {
+            let (user, unsure) = (cluster.clients[client].user, cluster.clients[client].unsure)
+            guard let stream = cluster.clients[client].stream, !unsure.isEmpty else { continue }
+            let followed = cluster.truth.subscriptions[user].settledTargets(since: stream.openedAt, until: cluster.time) + [user]
+            guard let target = followed.first(where: unsure.contains) else { continue }
+            return cluster.violate(.nothingIsLeftOver, "\(cluster.clients[client]) still takes user-\(target) for unsure")
+        }
     }
 
     private static func checkMembers(_ cluster: SimulatedCluster) {

@@ -300,11 +300,16 @@ struct Clients: RandomAccessCollection, MutableCollection {
             return cluster.violate(.messagesAreReadable, "not a status: \(status)")
         }
         cluster.stage.counts[.recordsAnswered] += 1
+        // It says something of the node. The other checks are about the user.
+        let isUnsure = status["isUnsure"] != nil
+        let wasUnsure = cluster.clients[client].unsure.contains(user)
+        if isUnsure { cluster.clients[client].unsure.insert(user) } else { cluster.clients[client].unsure.remove(user) }
+        let status = isUnsure ? status.without("isUnsure") : status
         EventChecks.checkContent(status, version, of: user, &cluster)
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = cluster.clients[client].streamed[user] ?? ""
         let isNew = version == Version.zero.text || cluster.isExcused(by: .followsAgain(cluster.clients[client].user, target: user))
-        let mayBeRepeated = isNew || cluster.isExcused(by: .clockJumps) || cluster.isExcused(by: .policyShowsAgain)
+        let mayBeRepeated = isNew || isUnsure || wasUnsure || cluster.isExcused(by: .clockJumps) || cluster.isExcused(by: .policyShowsAgain)
         if last > version || (last == version && !mayBeRepeated) {
             return cluster.violate(.viewsNeverGoBack, "user-\(cluster.clients[client].user) was told \(last), is now told \(status)")
         }

@@ -172,7 +172,7 @@ package class ClusterProcess {
             case .deleteRows(let rows):
                 passOn(.effect(effect, of: effects))
                 disk.deleteRows(rows)
-            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock, .deliver:
+            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock, .deliver, .traced:
                 passOn(.effect(effect, of: effects))
             }
         }

@@ -40,6 +40,8 @@ struct SimulatedClient: CustomStringConvertible {
     var view: [Int: ReceivedStatus] = [:]
     /// The newest version that the current stream has sent of each user.
     var streamed: [Int: String] = [:]
+    /// The users of whom the current stream has said that their records are unsure, and not yet that they are sure.
+    var unsure: Set<Int> = []
     /// The relationship chain of its user as the stream has told it.
     var relationship = ToldRelationship()
     /// The versions of profiles that it was told.
@@ -120,6 +122,7 @@ struct SimulatedClient: CustomStringConvertible {
         attempt += 1
         isSynced = false
         streamed = [:]
+        unsure = []
         toldSessions = []
         pipe = Pipe()
         profiles.begin(from: lastEventID, at: now)

@@ -9,6 +9,8 @@ package enum API {
         package let errors: [UserError]
         /// The calling session, if the call names it.
         package var session: SessionID?
+        /// The users about whom the node that answers may not know better.
+        package var unsure = UnsureUsers.none
 
         /// The same with what the call takes from its token: the time to which it moves the end of a session.
         fileprivate func signed(by caller: Caller) -> Parsed {
@@ -56,26 +58,35 @@ package enum API {
     }
 
     /// Writes the body of the answer to a call. Throws if the call was refused.
+    ///
+    /// - Parameter unsure: the users about whom the answering node may not know better.
     package static func write(
-        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, into json: inout JSONWriter
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, unsure: UnsureUsers = .none,
+        into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors), policy, into: &json)
+        default: try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors, unsure: unsure), policy, into: &json)
         }
     }
 
     /// Writes the body of the answer to a call of an operator. Throws if the call was refused.
     ///
-    /// - Parameter owner: the owner's part of the answering node, which knows the policies of apps.
+    /// - Parameters:
+    ///   - owner: the owner's part of the answering node, which knows the policies of apps.
+    ///   - unsure: the users about whom that node may not know better.
     package static func write(
-        _ answer: CallAnswer, to parsed: Parsed, of operation: OperatorCall, _ owner: borrowing Owner, into json: inout JSONWriter
+        _ answer: CallAnswer, to parsed: Parsed, of operation: OperatorCall, _ owner: borrowing Owner, unsure: UnsureUsers = .none,
+        into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(any: answer, to: parsed, owner, into: &json)
+        default:
+            var parsed = parsed
+            parsed.unsure = unsure
+            try operation.type.write(any: answer, to: parsed, owner, into: &json)
         }
     }
 }
@@ -85,6 +96,8 @@ package struct AskedCall {
     package let caller: UserID
     /// The users of the call that are invalid.
     package let errors: [UserError]
+    /// The users about whom the answering node may not know better.
+    package let unsure: UnsureUsers
 }
 
 /// The parts of an operation that the HTTP API needs. A file in `Calls/Operations` has those of an operation of clients.

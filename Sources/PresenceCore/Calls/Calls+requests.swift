@@ -8,6 +8,7 @@ enum PassedRequest {
     case kick(reason: String, Request)
     case chain(ChainCall, Request)
     case replayWebhooks(app: String, since: Milliseconds)
+    case load(Request)
 }
 
 /// Requests that reach the owner of a user: the owner's part of every operation.
@@ -24,6 +25,7 @@ extension Calls {
             return .done
         }
         if case .replayWebhooks(let app, let since) = request.operation { return .replayWebhooks(app: app, since: since) }
+        if case .explain(_, .load) = request.operation { return .load(request) }
         guard cluster.decides(request.user, for: peer) else { return .done }
         var reply = request.refusal(by: owner, replication, cluster, at: now)
         if reply == nil { reply = delayed(request, owner, at: now) }
@@ -77,8 +79,9 @@ extension Calls {
         switch request.operation {
         case .explain(let other, .view):
             answer = ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
-        case .followers where !isActive, .onlineUsers where !isActive, .replayWebhooks where !isActive: return .misrouted([request.user])
+        case let operation where operation.isForAllNodes && !isActive: return .misrouted([request.user])
         case .onlineUsers(let query): answer = OnlineUsers.answer(query, owner)
+        case .mentions(let search): answer = MentionSearch(id: request.user, request: search).answer(by: owner).answer
         case .followers(let targets): answer = .followers(targets.map { UInt64(owner.shareFollowersCount(of: $0)) })
         case .countQuery(let isMade): answer = count(request, isMade: isMade, owner, at: now)
         default: answer = nil

@@ -20,9 +20,10 @@ struct Calls {
     ///   - origin: the token of the call.
     ///   - originSession: the calling session.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
+    ///   - trace: the client's trace that the call belongs to; nil for none.
     mutating func perform(
         _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?,
-        token: UInt64, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+        token: UInt64, trace: TraceContext? = nil, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         let isLimited = origin == .caller
@@ -46,7 +47,7 @@ struct Calls {
                 begunAt: owner.clock.current(at: now.wall),
                 originSessions: originSession == .unknown ? edge.sessions.originSessions(caller) : [originSession], key: key,
                 isLimited: isLimited
-            ))
+            ), trace)
         // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
@@ -64,7 +65,7 @@ struct Calls {
     ) {
         let peer = node ?? cluster.owner(of: user)
         let request = waiting.send(operation, of: user, for: call, to: peer, repeating: earlier)
-        cluster.send(.request(request), to: peer)
+        cluster.send(waiting.message(request, of: call), to: peer)
     }
 
     /// Sends a request to every live node.
@@ -125,6 +126,9 @@ struct Calls {
         case .sessions(let lists): take(lists, to: sent, edge, owner, &cluster, at: now)
         case .replayed(let count, let isComplete):
             ReplayWebhooks.take(count, isComplete: isComplete, of: sent.call, &self, edge, &cluster)
+        case .factsExported(let page) where pending.call.isExportUser:
+            ExportUser.take(page, of: sent.call, &self, edge, &cluster)
+        case .mentioned(let found): ExportUser.take(found, of: sent.call, &self, edge, &cluster)
         case .onlineUsers(let users, let total): OnlineUsers.take(users, total: total, of: sent.call, &self, edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, edge, owner, &cluster)
@@ -168,8 +172,9 @@ struct Calls {
         switch pending.call {
         case .getUserStatus, .getSubscribedUserStatus, .querySessions: finishQuery(index, edge, owner, &cluster)
         case .subscribeUserStatus: continueSubscribe(index, edge, owner, &cluster)
+        case .exportUser: ExportUser.advance(index, &self, edge, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
-        case .explain: finish(index, .explained(pending.answered.explanations), edge, &cluster)
+        case .explain, .clusterLoad: finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         default: break
@@ -228,7 +233,7 @@ struct Calls {
             guard waiting.take(sent.request.id) != nil else { continue }
             repeatRequest(sent, edge, owner, &cluster, at: now)
         }
-        for index in waiting.overdue(at: now.instant) { giveUp(index, edge, owner, &cluster) }
+        for index in waiting.overdue(at: now.instant) + waiting.vain(cluster.reach) { giveUp(index, edge, owner, &cluster) }
     }
 
     /// Sends a request again to the current owner of its users.
@@ -239,9 +244,11 @@ struct Calls {
         if case .explain(_, .view) = sent.request.operation { return }
         if sent.request.operation.isForAllNodes {
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else {
-                if case .followers = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
+                switch sent.request.operation {
+                case .followers, .explain: return advance(sent.call, edge, owner, &cluster, at: now)
                 // Nodes that have answered may own the users of a dead node now.
-                return finish(sent.call, .refused(.unavailable), edge, &cluster)
+                default: return finish(sent.call, .refused(.unavailable), edge, &cluster)
+                }
             }
             return ask(sent.request.operation, of: sent.request.user, at: sent.peer, for: sent.call, repeating: sent.request, &cluster)
         }
@@ -275,7 +282,7 @@ struct Calls {
             finishQuery(index, edge, owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
             finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
-        case .explain where !pending.answered.explanations.isEmpty:
+        case .explain where !pending.answered.explanations.isEmpty, .clusterLoad where !pending.answered.explanations.isEmpty:
             finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)
         default:

@@ -27,6 +27,8 @@ struct PendingCalls {
         /// For `onlineUsers`.
         var onlineUsers: [OnlineUser] = []
         var onlineTotal = 0
+        /// For `exportUser`.
+        var export = ExportUser.Parts()
     }
 
     /// The answers for which a call waits.
@@ -104,6 +106,8 @@ struct PendingCalls {
     private var nextCall = 0
     private var nextRequest: UInt64
     private(set) var sent: [UInt64: Sent] = [:]
+    /// The traces of the few calls that belong to one. A table of its own costs the other calls nothing.
+    private var traces: [CallIndex: TraceContext] = [:]
 
     /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { nextRequest = number }
@@ -119,6 +123,19 @@ struct PendingCalls {
         nextCall += 1
         calls[nextCall] = pending
         return nextCall
+    }
+
+    /// Adds a call that belongs to a client's trace.
+    mutating func add(_ pending: Pending, _ trace: TraceContext?) -> CallIndex {
+        let index = add(pending)
+        if let trace { traces[index] = trace }
+        return index
+    }
+
+    /// The message that carries a request of a call.
+    func message(_ request: Request, of call: CallIndex) -> Message {
+        guard !traces.isEmpty, let trace = traces[call] else { return .request(request) }
+        return .traced(trace, request)
     }
 
     /// The calling session, if this node knows it.
@@ -180,6 +197,7 @@ struct PendingCalls {
 
     mutating func finish(_ call: CallIndex) -> Pending? {
         guard let pending = calls.removeValue(forKey: call) else { return nil }
+        if !traces.isEmpty { traces[call] = nil }
         if answering[pending.caller] == call { answering[pending.caller] = nil }
         return pending
     }
@@ -215,9 +233,18 @@ struct PendingCalls {
         // order does not matter: sorted below.
         calls.filter { $0.value.deadline <= now }.keys.sorted()
     }
+
+    /// The calls for a change while this node hears no majority: nothing changes here, and their callers need not wait for the deadline.
+    func vain(_ reach: borrowing Reach) -> [CallIndex] {
+        if reach.hasMajority { return [] }
+        return Set(requests { $0.request.operation.isDurable }.map(\.call)).sorted()
+    }
 }
 
 extension Call {
+    /// Whether several nodes answer with parts of all that the cluster holds about a user.
+    var isExportUser: Bool { if case .exportUser = self { true } else { false } }
+
     /// Whether the answer is the records of users, and nothing is changed.
     fileprivate var isStatusQuery: Bool {
         switch self {

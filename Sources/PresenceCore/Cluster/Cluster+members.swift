@@ -37,13 +37,17 @@ extension Cluster {
         if member.wasMember { outbox.deletedRows.append(Row(member: member.peer, hasLeft: true, version: member.rowVersion)) }
         peers.remove(peer)
         links.add(peer)
+        reach.add(peer)
         ownership.lose(peer)
     }
 
     /// The index of a node, which is added if it is new. Make room with ``peerToReplace()`` first.
     mutating func insert(_ peer: Peer, rowVersion: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
         let found = peers.insert(peer, rowVersion: rowVersion())
-        if found.isNew { links.add(found.index) }
+        if found.isNew {
+            links.add(found.index)
+            reach.add(found.index)
+        }
         return found
     }
 

@@ -15,6 +15,8 @@ public struct Cluster {
     var links: Links
     /// The slots that this node decides about, and their ring.
     var ownership: Ownership
+    /// The nodes that this node hears.
+    var reach = Reach()
     var clockCheck = ClockCheck()
     var outbox = Outbox()
     /// The last ticket of a write, or of a question to all nodes.
@@ -39,6 +41,9 @@ public struct Cluster {
     /// This node.
     package var own: Peer { peers[0].peer }
     var placement: Placement { ownership.placement }
+
+    /// The users about whom this node may not know better.
+    public var unsure: UnsureUsers { reach.unsure }
 
     /// Whether this node gives its slots to others, because it will end or has a fault.
     public var isDraining: Bool { membership.isDraining }
@@ -127,6 +132,15 @@ public struct Cluster {
     mutating func transmit(to peer: PeerIndex) {
         if links.beginTransmission(to: peer) { outbox.effects.append(.transmit(peer)) }
     }
+
+    /// Counts a beat of this node, in which it may notice that it does not hear others.
+    mutating func countBeat() {
+        reach.count(peers, roundBeats: max((peers.count - 1 + settings.beatPeersMax - 1) / settings.beatPeersMax, 1))
+        followReach()
+    }
+
+    /// Tells the gateways if this node does not know better about other users than before.
+    mutating func followReach() { if reach.follow(peers, placement) { sendToGateways(.unsure(reach.unsure)) } }
 
     /// Sends a message to the gateways in `mask`, one bit each.
     mutating func sendToGateways(_ message: NodeMessage, mask: UInt64 = .max) {

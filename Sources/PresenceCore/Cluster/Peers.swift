@@ -31,6 +31,8 @@ struct Peers: RandomAccessCollection {
         var isAlive: Bool { state.isLive }
         /// Whether the node has left on purpose. It does not count towards a majority.
         var hasLeft: Bool { state == .left }
+        /// Whether the node is a member, alive or missed. A node that was told to end and is gone is not missed.
+        var counts: Bool { wasMember && !hasLeft && (role != .leaving || state.isLive) }
     }
 
     private var members: [Member]
@@ -116,10 +118,7 @@ struct Peers: RandomAccessCollection {
     /// Whether a change must be on a second disk. It need not in a cluster of one node without dead members. A drained node that is gone
     /// does not count.
     var isReplicated: Bool {
-        others.contains {
-            let member = members[$0]
-            return member.wasMember && member.state != .left && (member.role != .leaving || member.state.isLive)
-        }
+        others.contains { members[$0].counts }
     }
 
     /// The ``Placement/id`` and the count of the nodes that are alive, and of those among them that stay.

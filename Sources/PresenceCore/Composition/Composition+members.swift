@@ -202,6 +202,7 @@ extension Composition {
             case .announce: cluster.outbox.effects.append(.membership(card.id, isAlive: state.isLive))
             }
         }
+        cluster.followReach()
     }
 
     private mutating func lose(_ peer: PeerIndex, at now: Now) {

@@ -80,6 +80,12 @@ struct Composition: ~Copyable {
         if rows.isEmpty { calls.onBarrier(from: peer, cluster, at: now) }
     }
 
+    /// Performs a request that belongs to a client's trace. The log has the requests of other nodes.
+    mutating func onTraced(_ trace: TraceContext, _ request: Request, from peer: PeerIndex, at now: Now) {
+        if peer != 0 { cluster.outbox.effects.append(.traced(trace, request.operation, from: cluster.peerID(peer))) }
+        onRequest(request, from: peer, at: now)
+    }
+
     /// Performs a request to the owner of a user, and ends the sessions of a user whom it kicks.
     mutating func onRequest(_ request: Request, from peer: PeerIndex, hasWaited: Bool = false, at now: Now) {
         switch calls.onRequest(request, from: peer, hasWaited: hasWaited, edge, &owner, replication, &cluster, at: now) {
@@ -89,6 +95,7 @@ struct Composition: ~Copyable {
         case .chain(let call, let request): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
         case .replayWebhooks(let app, let since):
             webhooks.perform(replayOf: app, since: since, request, from: peer, &owner, &cluster, at: now)
+        case .load(let request): cluster.send(.answer(id: request.id, .explained(.load, loadText(for: String(request.user.app)))), to: peer)
         }
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
     }
@@ -235,6 +242,7 @@ struct Composition: ~Copyable {
 
     /// Sends signs of life and due digests: see ``Node/beat(at:)``.
     mutating func beat(at now: Now) {
+        cluster.countBeat()
         edge.comparison.sendDigests(&owner, &cluster, at: now)
         for _ in 0..<min(cluster.peers.count - 1, cluster.settings.beatPeersMax) {
             let peer = nextBeatPeer

@@ -18,6 +18,8 @@ struct Replication {
     /// The reason why a change of `user` cannot become durable now; nil if it can. Then nothing has changed.
     func refusalOfChange(of user: UserID, _ cluster: borrowing Cluster) -> Refusal? {
         if disk.isFailing { return .notDurable }
+        // The other side of a split may decide otherwise.
+        if !cluster.reach.hasMajority { return .notReplicated }
         return !cluster.peers.isReplicated || !cluster.replicas(of: user).isEmpty ? nil : .notReplicated
     }
 

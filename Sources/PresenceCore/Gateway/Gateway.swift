@@ -18,6 +18,8 @@ public struct Gateway: ~Copyable {
     public internal(set) var counters = Counters()
     /// The policies of all apps.
     public private(set) var policies = GatewayPolicies()
+    /// The users about whom this node may not know better. Their records say so.
+    public internal(set) var unsure = UnsureUsers.none
     /// Since when the tokens of kicked users are void.
     public private(set) var voidTokens = VoidTokens()
     let settings: GatewaySettings
@@ -46,12 +48,8 @@ public struct Gateway: ~Copyable {
     /// The session of a user for which `isWanted` holds; nil if there is none or more than one.
     public func onlySession(of user: UserID, where isWanted: (SessionIndex) -> Bool) -> SessionID? {
         guard let user = watches.index(of: user) else { return nil }
-        var found: SessionIndex?
-        for session in watches.sessions(of: user) where isWanted(session) {
-            if found != nil { return nil }
-            found = session
-        }
-        return found.map { sessions[$0].id }
+        let wanted = watches.sessions(of: user).filter(isWanted)
+        return wanted.count == 1 ? sessions[wanted[0]].id : nil
     }
 
     /// The index of an open session; nil for one that is not here.
@@ -178,6 +176,7 @@ public struct Gateway: ~Copyable {
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .expireKicks(let users): for user in users { voidTokens[user] = nil }
         case .doubt: WithheldRecords.withholdAll(in: &self)
+        case .unsure(let users): UnsureRecords.change(to: users, in: &self)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -476,7 +475,10 @@ public struct Gateway: ~Copyable {
     /// The position that a session may resume from.
     ///
     /// The position stays at the floor of the session until the session was sent all that it follows, and while the policy forbids that.
+    ///
+    /// While records are unsure it is 0: a client that resumes from there is sent all records, with what the node then knows.
     func position(of session: SessionIndex) -> Milliseconds {
+        guard unsure.isEmpty else { return 0 }
         let hasSentAll = sessions[session].isSynced && publishesOthers(to: session)
         return sessions[session].resume.id(at: position, hasSentAll: hasSentAll)
     }
@@ -495,7 +497,7 @@ public struct Gateway: ~Copyable {
     // MARK: Pushing
 
     /// Pushes the records of users, many in an event. While the queue is full, the records wait.
-    private mutating func push(_ users: [UserIndex], to session: SessionIndex) {
+    mutating func push(_ users: [UserIndex], to session: SessionIndex) {
         if sessions[session].isBlocked {
             for user in users { postpone(user, for: session) }
             return
@@ -509,7 +511,7 @@ public struct Gateway: ~Copyable {
             let records = users[start..<end].compactMap { user -> Record? in
                 watches.record(of: user)?.shown(to: viewer).shown(by: policy)
             }
-            push(EventText.statusChanged(records, to: viewer, policy, id: position(of: session)), to: session)
+            push(EventText.statusChanged(records, to: viewer, policy, unsure: unsure, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
         }
     }
@@ -576,7 +578,8 @@ public struct Gateway: ~Copyable {
 
     /// Encodes an event with one record; returns the index of its bytes in ``output``.
     private mutating func encode(_ record: Record, to viewer: UserID?, _ policy: Policy) -> Int32 {
-        output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, id: position))
+        let id = unsure.isEmpty ? position : 0
+        return output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: id))
     }
 
     // MARK: Invariants

@@ -38,6 +38,8 @@ struct Link {
     private var batchesInFlight = 0
     private var needsBeat = false
     private(set) var counters = LinkCounters()
+    /// Whether the peer reads requests with traces (``Message/traced(_:_:)``). Others get them without.
+    private(set) var takesTraces = false
     /// Whether the queue overflowed and was dropped. It takes nothing until the peer receives everything again.
     private(set) var hasOverflowed = false
 
@@ -109,7 +111,9 @@ struct Link {
             writer.message(share.map { .relay(record, targets: $0) } ?? .delta(record))
             counters.deltasSent += 1
         }
-        while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() { writer.message(message) }
+        while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() {
+            if !takesTraces, case .traced(_, let request) = message { writer.message(.request(request)) } else { writer.message(message) }
+        }
         // After an overflow the records are not complete.
         if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
         swap(&writer.rules, &rules)
@@ -123,8 +127,12 @@ struct Link {
     /// Records that the peer has taken a batch.
     mutating func acknowledge() { batchesInFlight = max(batchesInFlight - 1, 0) }
 
+    /// Records that the peer reads requests with traces, until the connection ends: then another release may run there.
+    mutating func takeTraces() { takesTraces = true }
+
     /// Drops the queue, because the connection is new or gone: both sides send everything again.
     mutating func reset() {
+        takesTraces = false
         rulesSentBefore = rulesSent
         rules = SentRules()
         drop()

@@ -97,6 +97,11 @@ public struct Node: ~Copyable {
         if machines.linked(to: hello, at: now) { run(at: now) }
     }
 
+    /// Records that a linked node reads requests with traces (``PresenceWire/Message/traced(_:_:)``), until its link is down.
+    public mutating func takesTraces(_ id: NodeID) {
+        if let peer = machines.cluster.peers.index(of: id) { machines.cluster.links[peer].takeTraces() }
+    }
+
     /// Records that the link to a node is down. Its queue is void.
     public mutating func unlinked(from id: NodeID, evidence: Membership.LinkLoss, at now: Now) {
         wake(at: now)
@@ -189,16 +194,17 @@ public struct Node: ~Copyable {
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     ///   - originSession: the calling session.
     ///   - key: the key by which the client names the call; nil for a call without one.
+    ///   - trace: the client's trace that the call belongs to; nil for none.
     public mutating func perform(
         _ call: Call, key: CallKey? = nil, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false,
         originSession: OriginSession = .unknown,
         gateway: Int?,
-        token: UInt64, at now: Now
+        token: UInt64, trace: TraceContext? = nil, at now: Now
     ) {
         wake(at: now)
         machines.calls.perform(
             call, key: key, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token,
-            machines.edge, machines.owner, &machines.cluster, at: now)
+            trace: trace, machines.edge, machines.owner, &machines.cluster, at: now)
         run(at: now)
     }
 
@@ -218,6 +224,7 @@ public struct Node: ~Copyable {
         else { return false }
         try machines.cluster.links.read(batch, from: peer, into: &incoming)
         machines.cluster.membership.recordSignOfLife(from: id, at: now)
+        machines.cluster.reach.hear(peer)
         let refusedBefore = machines.owner.counters.clocksRefused
         while let message = incoming.popFirst() {
             // This node has dropped all that a dead member held. Late messages of its links would restore parts of it. When the member is
@@ -304,6 +311,7 @@ public struct Node: ~Copyable {
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
         case .graces(let graces): machines.reports.onGraces(graces, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .request(let request): machines.onRequest(request, from: peer, at: now)
+        case .traced(let trace, let request): machines.onTraced(trace, request, from: peer, at: now)
         case .answer(let id, let answer):
             machines.calls.onAnswer(answer, to: id, from: peer, machines.edge, machines.owner, &machines.cluster, at: now)
         case .misrouted(let users): machines.onMisrouted(users, from: peer, at: now)

@@ -58,6 +58,8 @@ public enum CallAnswer: Equatable, Sendable {
     case onlineUsers([OnlineUser], total: Int)
     /// Answers `replayWebhooks` with the number of events, and whether all nodes have kept what they were asked for.
     case replayed(eventsCount: Int, isComplete: Bool)
+    /// Answers `exportUser`.
+    indirect case userExported(UserExport)
     /// Answers `issueTicket` with the ticket.
     case ticket(String)
     /// Answers `explain` with the parts that have arrived, each a JSON object.

@@ -32,6 +32,8 @@ public enum Effect: Sendable {
     case followSystemClock
     /// Send a request to the receiver of an app's webhooks, and report with ``Node/answered(_:at:)``.
     case deliver(WebhookDelivery)
+    /// Another node has sent a request that belongs to a client's trace. The log has it.
+    indirect case traced(TraceContext, OwnerOperation, from: NodeID)
     /// A later process runs under this node's ID. This node is not a member any more.
     case superseded(by: Peer)
 }

@@ -34,6 +34,8 @@ public enum NodeMessage: Equatable, Sendable {
     indirect case policy(app: String?, Policy, changedAt: Milliseconds = 0)
     /// The node stood still, so its records may be old. Each is withheld until it is delivered again.
     case doubt
+    /// The node may not know better about these users from now on, and knows about all others.
+    case unsure(UnsureUsers)
     /// The records of this node are complete up to this time.
     case position(Milliseconds)
 }

@@ -64,7 +64,8 @@ final class ClusterListener: HTTPServerDelegate {
         let isBatch = target.starts(with: Self.batchPath)
         let isTrial = target.elementsEqual(Self.trialPath)
         let isHello = target.elementsEqual(Self.helloPath)
-        guard isBatch || isHello || isTrial || target.elementsEqual(Self.proofPath) else {
+        let isRelease = target.elementsEqual(Self.releasePath)
+        guard isBatch || isHello || isTrial || isRelease || target.elementsEqual(Self.proofPath) else {
             return reject(
                 .unknownPath,
                 .noSuchPath("no such path; this port is for nodes of the cluster, clients use the client port (7600 by default)"),
@@ -76,6 +77,7 @@ final class ClusterListener: HTTPServerDelegate {
         }
         if isBatch { return batch(target.dropFirst(Self.batchPath.count), bytes, request.stream, connection) }
         if isHello { return hello(bytes, request.stream, connection) }
+        if isRelease { return release(request.stream, connection) }
         proof(bytes, isTrial: isTrial, request.stream, connection)
     }
 
@@ -83,6 +85,7 @@ final class ClusterListener: HTTPServerDelegate {
     private static let proofPath = Array("/cluster/v1/proof".utf8)
     private static let trialPath = Array("/cluster/v1/trial".utf8)
     private static let batchPath = Array("/cluster/v1/batch/".utf8)
+    private static let releasePath = Array("/cluster/v1/release".utf8)
 
     /// Answers an empty hello with a random number.
     ///
@@ -133,6 +136,14 @@ final class ClusterListener: HTTPServerDelegate {
         sender.proven = hello
         connection.setLimits(Self.membersLimits)
         shell.update { $0.greeted(by: hello, at: $1) }
+    }
+
+    /// Tells a caller that has proved itself which release this node runs. A stranger does not learn it.
+    private func release(_ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard let sender = connection.applicationState as? Sender, sender.proven != nil else {
+            return reject(.noHello, 409, "a question for the release without a hello and a proof before it", stream, connection)
+        }
+        respond(200, shell.links.releases.own.bytes, stream, connection)
     }
 
     private func batch(

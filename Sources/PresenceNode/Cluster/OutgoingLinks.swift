@@ -18,14 +18,19 @@ final class OutgoingLinks {
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
+    /// The releases of this node and of those at the other ends.
+    var releases = PeerReleases(own: NodeRelease(version: Release.version, startTime: Clock.now().wall))
     /// Called with ``refusal`` four times a second, and at once when a later process with this node's ID has replaced this one.
     var refusalNoticed: ((LinkRefusal?) -> Void)?
     /// Whether a link ends after the peer has answered if it would accept this node.
     private let isTrial: Bool
-    /// The addresses at which this node looks for others, while it is linked to none of them. Any thread may read them.
+    /// The addresses at which this node looks for others, while it is linked to none of them, each with its last error: `10.0.0.1:7601
+    /// (Connection refused)`. Any thread may read them.
     let unanswered = NIOLockedValueBox<[String]>([])
     /// The names of contact points without an address.
     private var namesWithoutAddress: Set<String> = []
+    /// The last error of each link that is not up, by address.
+    private var problems: [String: String] = [:]
     /// When the next line about ``unanswered`` is due; nil while there is none.
     private var unansweredLineAt: NIODeadline?
 
@@ -82,6 +87,8 @@ final class OutgoingLinks {
     private func giveUp(_ link: OutgoingLink) {
         link.abandon()
         links[link.address] = nil
+        problems[link.address] = nil
+        releases.remove(link.address)
     }
 
     private func open(_ address: String, of peer: Peer? = nil, isOfName: Bool = false) {
@@ -111,9 +118,11 @@ final class OutgoingLinks {
 
     /// Logs twice a minute that no node answers, because this node then serves alone, as if it were the whole cluster.
     private func watchUnanswered(at now: NIODeadline) {
-        let tried = links.values.filter { $0.isWanted && $0.hasTried }.map(\.address)
-        let addresses = upCount == 0 && refusal == nil ? tried.sorted() + namesWithoutAddress.sorted() : []
-        unanswered.withLockedValue { $0 = addresses }
+        let tried = links.values.filter { $0.isWanted && $0.hasTried }.map(\.address).sorted()
+        let unanswered = tried.map { "\($0) (\(problems[$0] ?? "no answer yet"))" }
+        let unresolved = namesWithoutAddress.sorted().map { "\($0) (the name does not resolve)" }
+        let addresses = upCount == 0 && refusal == nil ? unanswered + unresolved : []
+        self.unanswered.withLockedValue { $0 = addresses }
         guard !addresses.isEmpty else { return unansweredLineAt = nil }
         let due = unansweredLineAt ?? now + Self.unansweredPatience
         unansweredLineAt = due
@@ -121,8 +130,14 @@ final class OutgoingLinks {
         unansweredLineAt = now + Self.unansweredInterval
         shell.logger.warning(
             "this node is alone: no other node answers at these addresses",
-            metadata: ["addresses": "\(addresses.joined(separator: ","))"])
+            metadata: ["addresses": "\(addresses.joined(separator: ", "))"])
     }
+
+    /// Notes the last error of a link; nil once it is up.
+    func note(_ problem: String?, at address: String) { problems[address] = problem.map { String($0.prefix(Self.problemMax)) } }
+
+    /// Most characters of an error.
+    private static let problemMax = 300
 
     /// Numbers of links that are up, and that are down but wanted.
     var upCount: Int { links.values.count(where: \.isUp) }
@@ -186,7 +201,7 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The status with which a node refuses a hello that it cannot read.
     private static let junkStatus = 400
 
-    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
+    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3, release: UInt32 = 4 }
 
     let address: String
     private(set) var hasTried = false
@@ -305,6 +320,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
+        if !isTrial, state != .refused, state != .abandoned { shell.links.note(problem(error), at: address) }
         if let problem = transportProblem(error) {
             report(problem, "link failed", .mismatch)
         } else if state != .refused, state != .abandoned {
@@ -336,6 +352,14 @@ final class OutgoingLink: HTTPClientDelegate {
         } else {
             scheduleRetry(isDue: isStarting || !isRefused && wasConnecting)
         }
+    }
+
+    /// Why the connection has ended or could not be opened, for operators.
+    private func problem(_ error: (any Error)?) -> String {
+        if wasSilent { return "no answer within \(silenceMax.nanoseconds / 1_000_000_000) s" }
+        if status == Self.startingStatus { return "the node is starting" }
+        if status >= 500 { return "HTTP status \(status)" }
+        return error.map(ConnectionErrorText.text) ?? "the connection was closed"
     }
 
     /// Why this attempt and the next ones cannot succeed although a process listens; nil for problems that pass.
@@ -390,11 +414,13 @@ final class OutgoingLink: HTTPClientDelegate {
     // MARK: Answers
 
     func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {
+        if token == Token.release { return shell.links.releases.begins(at: address, status: status) }
         self.status = status
         if status != 200 { response = [] }
     }
 
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+        if token == Token.release { return shell.links.releases.continues(at: address, bytes) }
         if token != Token.batch || status != 200, response.count + bytes.count <= Limits.batchBytesMax {
             response.append(contentsOf: bytes)
         }
@@ -404,6 +430,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard connection === self.connection else { return }
         lastAnswerAt = .now()
         guard error == 0 else { return connection.close() }
+        if token == Token.release { return released() }
         guard status == 200 else { return refused(connection) }
         if token == Token.hello { return greeted(connection) }
         if token == Token.proof { return proved(connection) }
@@ -441,6 +468,7 @@ final class OutgoingLink: HTTPClientDelegate {
 
     private func report(_ reason: String, _ line: Logger.Message, _ kind: LinkRefusal.Kind?) {
         verdict = kind.map { .refused(LinkRefusal(reason: "\(address): \(reason)", kind: $0)) } ?? .unknown
+        if !isTrial { shell.links.note(reason, at: address) }
         if !isTrial, refusals.isDue(address, reason, at: .now()) {
             shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
         }
@@ -491,7 +519,27 @@ final class OutgoingLink: HTTPClientDelegate {
         state = .live(hello.sender.id)
         peerID = hello.sender.id
         expect(hello.sender)
+        shell.links.note(nil, at: address)
+        // A peer that takes no more streams now is asked on the next connection.
+        if shell.links.releases.ask(hello.sender, at: address) {
+            _ = connection.send(.post, path: "/cluster/v1/release", body: ByteBuffer(), token: Token.release)
+        }
         shell.update { $0.linked(to: hello, at: $1) }
+        sendTraces()
+    }
+
+    private func released() {
+        do throws(DecodeError) { try shell.links.releases.ends(at: address) } catch {
+            shell.logger.warning(
+                "the peer's answer about its release cannot be read", metadata: ["address": "\(address)", "reason": "\(error)"])
+        }
+        sendTraces()
+    }
+
+    /// Has requests carry their traces, if the peer reads them.
+    private func sendTraces() {
+        guard case .live(let id) = state, let expected, shell.links.releases.release(of: expected)?.takesTraces == true else { return }
+        shell.update { node, _ in node.takesTraces(id) }
     }
 
     // MARK: Batches

@@ -114,6 +114,8 @@ public struct NodeConfiguration: Sendable {
         public var level = "info"
         /// `text` or `json`. Default `text`.
         public var format = "text"
+        /// The URL of a collector that takes the spans of sampled traces; nil for none.
+        public var otlpEndpoint: String?
     }
 
     public var log = Log()
@@ -261,6 +263,7 @@ public struct NodeConfiguration: Sendable {
         loopsCount = try reader.integer("loops") ?? loopsCount
         log.level = try reader.text("logLevel") ?? log.level
         log.format = try reader.text("logFormat") ?? log.format
+        log.otlpEndpoint = try reader.text("otlpEndpoint")
         gateway.heartbeatInterval = try reader.seconds("heartbeatInterval") ?? gateway.heartbeatInterval
         core.policy.livenessTimeout = try reader.seconds("heartbeatTimeout") ?? core.policy.livenessTimeout
         core.policy.offlineGrace = try reader.seconds("offlineGrace") ?? core.policy.offlineGrace
@@ -387,6 +390,20 @@ public struct NodeConfiguration: Sendable {
         guard ["text", "json"].contains(log.format) else {
             throw ConfigurationError(setting: "log-format", problem: "\"\(log.format)\" is not text or json")
         }
+        try checkCollector()
+    }
+
+    private func checkCollector() throws(ConfigurationError) {
+        guard let endpoint = log.otlpEndpoint, !Self.isCollector(endpoint) else { return }
+        throw ConfigurationError(
+            setting: "otlpEndpoint",
+            problem: "is not the URL of a collector, such as http://127.0.0.1:4318, without user, query and fragment")
+    }
+
+    /// Whether a text is a URL of HTTP or HTTPS with a host, below which a path may be added.
+    private static func isCollector(_ text: String) -> Bool {
+        guard let url = URL(string: text), let scheme = url.scheme, let host = url.host else { return false }
+        return ["http", "https"].contains(scheme) && !host.isEmpty && url.user == nil && url.query == nil && url.fragment == nil
     }
 }
 

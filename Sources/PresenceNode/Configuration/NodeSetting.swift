@@ -214,6 +214,12 @@ extension KnownSettings {
             "The least severe level that the node logs."),
         NodeSetting(
             "logFormat", .word(["text", "json"]), flag: true, default: "`\(standard.log.format)`",
-            "The form of the log on standard error: `json` is one JSON object a line."),
+            "The form of the log on standard error: `json` is one JSON object a line, see <doc:Operations#The-log>."),
+        NodeSetting(
+            "otlpEndpoint", .text("a URL of HTTP or HTTPS"), default: "none",
+            """
+            The collector that gets the spans of sampled traces by OTLP over HTTP, in JSON, at `/v1/traces` below this URL: for example \
+            `http://127.0.0.1:4318`. See <doc:Operations#Traces>.
+            """),
     ]
 }

@@ -48,12 +48,13 @@ struct ClientCalls<Connection: AnyObject> {
     mutating func take(_ token: UInt64) -> Call? { waiting.take(token) }
 
     /// Writes the body of an answer, or throws the problem to answer instead. Give the writer back by ``reuse(_:)``.
-    mutating func write(_ answer: CallAnswer, to call: Call, _ policy: Policy) throws(Problem) -> JSONWriter {
+    mutating func write(_ answer: CallAnswer, to call: Call, _ policy: Policy, unsure: UnsureUsers) throws(Problem) -> JSONWriter {
         var json = JSONWriter()
         swap(&json, &writer)
         json.clear()
         do throws(Problem) {
-            try API.write(answer, to: call.operation, of: call.caller, errors: call.errors, policy: policy, into: &json)
+            try API.write(
+                answer, to: call.operation, of: call.caller, errors: call.errors, policy: policy, unsure: unsure, into: &json)
         } catch {
             swap(&json, &writer)
             throw error

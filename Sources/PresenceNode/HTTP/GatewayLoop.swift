@@ -82,10 +82,10 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func respond(
         _ problem: Problem, to stream: StreamID, on connection: HTTPServerConnection, operation: API.Operation? = nil,
-        allow: StaticString? = nil
+        allow: StaticString? = nil, span: RequestSpan? = nil
     ) {
         calls.outcomes.count(problem, of: operation)
-        shell.logger.refused(problem, operation?.name, stream, on: connection)
+        shell.tracer.refused(problem, operation?.name, stream, on: connection, span)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 
@@ -93,25 +93,26 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func operationRequested(_ operation: API.Operation, _ request: HTTPRequest, on connection: HTTPServerConnection) {
         let now = Clock.now()
+        let span = request.traceparent.isEmpty ? nil : shell.tracer.begin(request, operation.name, on: connection)
         // A request that ends work is always admitted.
-        let work = operation == .logout ? nil : admit(.operation, operation, stream: request.stream, on: connection, at: now)
+        let work = operation == .logout ? nil : admit(.operation, operation, request, on: connection, at: now, span)
         guard operation == .logout || work != nil else { return }
         let key = request.idempotencyKey.map { Array($0) }
         if let caller = callers.caller(of: request.authorization, on: connection, at: now, gateway.voidTokens) {
             return perform(
-                operation, body: request.body, key: key, caller: caller, work: work, stream: request.stream, on: connection, at: now)
+                operation, body: request.body, key: key, caller: caller, work: work, stream: request.stream, on: connection, at: now, span)
         }
         let body = Array(request.body)
-        authenticate(request, on: connection, operation: operation, work: work) { [self] caller, stream in
+        authenticate(request, on: connection, operation: operation, work: work, span) { [self] caller, stream in
             body.withUnsafeBufferPointer {
-                perform(operation, body: $0, key: key, caller: caller, work: work, stream: stream, on: connection, at: Clock.now())
+                perform(operation, body: $0, key: key, caller: caller, work: work, stream: stream, on: connection, at: Clock.now(), span)
             }
         }
     }
 
     private func perform(
         _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, key header: [UInt8]?, caller: Caller, work: Work?, stream: StreamID,
-        on connection: HTTPServerConnection, at now: Now
+        on connection: HTTPServerConnection, at now: Now, _ span: RequestSpan?
     ) {
         let parsed: API.Parsed
         let key: CallKey?
@@ -120,11 +121,12 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
         } catch {
             ended(work)
-            return respond(error, to: stream, on: connection, operation: operation)
+            return respond(error, to: stream, on: connection, operation: operation, span: span)
         }
         let token = calls.add(
             ClientCalls<HTTPServerConnection>.Call(
-                connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
+                connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work,
+                span: span))
         let originSession: OriginSession =
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
@@ -132,7 +134,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         noteSign(of: originSession, by: parsed, at: now)
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
         shell.perform(
-            call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
+            call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token,
+            trace: span?.context,
+            at: now)
     }
 
     /// Records that a client is alive, because it has made a call. The session may be on another loop or node.
@@ -164,15 +168,16 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let policy = gateway.policy(of: call.caller)
         let json: JSONWriter
         do throws(Problem) {
-            json = try calls.write(answer, to: call, policy)
+            json = try calls.write(answer, to: call, policy, unsure: gateway.unsure)
         } catch {
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error
             if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(at: Clock.now().instant) }
-            return respond(problem, to: call.stream, on: call.connection, operation: call.operation)
+            return respond(problem, to: call.stream, on: call.connection, operation: call.operation, span: call.span)
         }
         ended(call.work)
         calls.outcomes.countSuccess(answer, of: call, policy)
+        if let span = call.span { shell.tracer.end(span) }
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
@@ -185,7 +190,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     /// Checks the token of a request, then carries out the request on this loop.
     private func authenticate(
-        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
+        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?, _ span: RequestSpan?,
         then body: @escaping (Caller, StreamID) -> Void
     ) {
         let (header, stream) = (Array(request.authorization), request.stream)
@@ -194,7 +199,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             token = try Callers.bearerToken(in: header)
         } catch {
             ended(work)
-            return respond(error, to: stream, on: connection, operation: operation)
+            return respond(error, to: stream, on: connection, operation: operation, span: span)
         }
         let keysVersion = authenticator.keysVersion
         let pending = PendingAuthentication(connection: connection) { [self] result in
@@ -204,7 +209,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
                 body(try callers.checked(header, result, with: keysVersion, gateway.voidTokens), stream)
             } catch {
                 ended(work)
-                respond(error, to: stream, on: connection, operation: operation)
+                respond(error, to: stream, on: connection, operation: operation, span: span)
             }
         }
         let wall = Clock.now().wall
@@ -257,15 +262,17 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     /// Admits a request, or answers it with 50002 before it costs anything.
     private func admit(
-        _ kind: Admission.Kind, _ operation: API.Operation?, stream: StreamID, on connection: HTTPServerConnection, at now: Now
+        _ kind: Admission.Kind, _ operation: API.Operation?, _ request: HTTPRequest, on connection: HTTPServerConnection, at now: Now,
+        _ span: RequestSpan?
     ) -> Work? {
         if admission.needsProbe { scheduleProbe() }
         switch admission.admit(kind, at: now.instant) {
         case .admitted(let work): return work
         case .refused(let response, let pause):
             if let operation { calls.outcomes.countRefusal(of: operation, code: Refusal.overloaded.code) }
-            shell.logger.refused(RefusalBodies.problem(retryAfter: response.retryAfter ?? 0), operation?.name, stream, on: connection)
-            connection.respond(to: stream, response)
+            let problem = RefusalBodies.problem(retryAfter: response.retryAfter ?? 0)
+            shell.tracer.refused(problem, operation?.name, request.stream, on: connection, span)
+            connection.respond(to: request.stream, response)
             if pause > .zero { connection.pauseReading(for: .nanoseconds(pause.wholeNanoseconds)) }
             return nil
         }
@@ -289,21 +296,20 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
         }
         let now = Clock.now()
+        let span = request.traceparent.isEmpty ? nil : shell.tracer.begin(request, "events", on: connection)
         let known = callers.caller(of: request.authorization, on: connection, at: now, gateway.voidTokens)
         if known != nil, let refusal = callers.loginRefusal(on: connection, at: now.instant) {
             logins.count(refusal.reason)
             connection.paceAddress()
-            return refuseLogin(refusal, stream: request.stream, on: connection)
+            return refuseLogin(refusal, stream: request.stream, on: connection, span)
         }
-        guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {
-            return
-        }
+        guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, request, on: connection, at: now, span) else { return }
         let login = Login(
             query: Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst()),
-            lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection)
+            lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection, span: span)
         if let known { return open(login, by: known, on: request.stream) }
         if request.authorization.isEmpty, let ticket = login.ticket { return redeem(ticket, for: login, on: request.stream) }
-        authenticate(request, on: connection, operation: nil, work: work) { [self] in open(login, by: $0, on: $1) }
+        authenticate(request, on: connection, operation: nil, work: work, span) { [self] in open(login, by: $0, on: $1) }
     }
 
     /// A request for an event stream.
@@ -313,6 +319,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let lastEventID: String
         let work: Work
         let connection: HTTPServerConnection
+        let span: RequestSpan?
 
         /// The ticket in the query. A query that breaks a rule has none.
         var ticket: String? { (try? EventStreamQuery(query))?.ticket }
@@ -330,15 +337,16 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
                 if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
                 ended(login.work)
-                return refuseLogin(refusal, stream: stream, on: connection)
+                return refuseLogin(refusal, stream: stream, on: connection, login.span)
             }
             let position = login.lastEventID.isEmpty ? query.lastEventID ?? "" : login.lastEventID
             openSession(
                 of: user, query, until: caller.expiresAt, resumeFrom: Milliseconds(position), work: login.work, stream: stream,
                 on: connection)
+            if let span = login.span { shell.tracer.end(span) }
         } catch {
             ended(login.work)
-            respond(error, to: stream, on: connection)
+            respond(error, to: stream, on: connection, span: login.span)
         }
     }
 
@@ -367,14 +375,16 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
 
     private func refuse(_ login: Login, _ problem: Problem, on stream: StreamID) {
         ended(login.work)
-        respond(problem, to: stream, on: login.connection)
+        respond(problem, to: stream, on: login.connection, span: login.span)
     }
 
     /// How long a connection is left unread after a refused login.
     private static let pauseAfterLogins = TimeAmount.milliseconds(20)
 
-    private func refuseLogin(_ refusal: LoginRates.Refusal, stream: StreamID, on connection: HTTPServerConnection) {
-        shell.logger.refused(refusal.problem, nil, stream, on: connection)
+    private func refuseLogin(
+        _ refusal: LoginRates.Refusal, stream: StreamID, on connection: HTTPServerConnection, _ span: RequestSpan?
+    ) {
+        shell.tracer.refused(refusal.problem, nil, stream, on: connection, span)
         connection.respond(to: stream, refusal.response)
         connection.countReset()
         // The other requests of the connection wait at the client. For a second after that, 4 KiB are read at a time.

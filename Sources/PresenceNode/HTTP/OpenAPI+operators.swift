@@ -40,9 +40,10 @@ extension OpenAPI {
                 ]), refusals: [.invalidKeys]),
             GetAppPolicy.description,
         ]
-        + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .explain] as [API.OperatorCall]).map {
-            $0.type.description
-        }
+        + ([
+            .clusterLoad, .setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .exportUser, .importFacts,
+            .explain,
+        ] as [API.OperatorCall]).map { $0.type.description }
 
     private static let recentLoad = Schema.object([
         Schema.required("node", Schema.string), Schema.required("intervalMilliseconds", Schema.integer),
@@ -64,12 +65,20 @@ extension OpenAPI {
 
     /// `GET /admin/v1/export`.
     static let export: JSONValue = [
-        "operationId": "export", "summary": "Streams all ONLINE users of the app, one JSON object a line.", "tags": ["operators"],
+        "operationId": "export",
+        "summary": "Streams all ONLINE users of the app, or the facts of all its users, one JSON object a line.", "tags": ["operators"],
+        "parameters": [
+            [
+                "name": "kind", "in": "query", "required": false,
+                "description": "online: the ONLINE users. all: the facts of all users, as importFacts takes them.",
+                "schema": ["type": "string", "enum": ["online", "all"], "default": "online"],
+            ]
+        ],
         "responses": answers(
             [
-                "description": "The users. A stream that ends with an error of the transport is not complete.",
+                "description": "The users, or the facts. A stream that ends with an error of the transport is not complete.",
                 "content": ["application/x-ndjson": ["schema": Schema.string]],
-            ], [.wrongRole]),
+            ], [.wrongRole, .badParameter]),
     ]
 
     private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
@@ -78,6 +87,10 @@ extension OpenAPI {
         Schema.required("node", Schema.string), Schema.required("state", ["type": "string", "enum": .array(states)]),
         Schema.required("address", Schema.string), Schema.required("weight", Schema.integer), Schema.required("slotsOwned", Schema.integer),
         Schema.required("startedAt", Schema.time),
+        Schema.sometimes(
+            "version",
+            Schema.text(bytesMax: NodeRelease.versionBytesMax, "Release that the member runs; absent while the member has not told it.")),
+        Schema.sometimes("startTime", Schema.time),
     ])
 
     // MARK: Probes

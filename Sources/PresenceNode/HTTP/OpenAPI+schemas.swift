@@ -81,7 +81,14 @@ extension OpenAPI {
         "x-utf8BytesMax": .integer(Int64(Limits.nameBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]+$"#,
     ]
 
-    private static let userStatus = Schema.object(Record.Field.allCases.flatMap(\.schema))
+    private static let userStatus = Schema.object(
+        Record.Field.allCases.flatMap(\.schema) + [
+            Schema.sometimes(
+                "isUnsure",
+                Schema.described(
+                    ["type": "boolean", "enum": [true]],
+                    "The node may not know better: it does not hear the user's owner, or no majority of the members. Absent otherwise."))
+        ])
 
     private static let event = Schema.object([
         Schema.required(

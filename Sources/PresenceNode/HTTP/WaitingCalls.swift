@@ -12,6 +12,8 @@ struct WaitingCalls<Connection: AnyObject> {
         let caller: UserID
         let errors: [UserError]
         let work: RequestAdmission.Work?
+        /// The span of the call in the client's trace; nil for a call without one.
+        var span: RequestSpan?
     }
 
     private var calls: [Call?] = []

@@ -10,8 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterStatus, drain, explain, export, forget, getAppPolicy, importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad,
-            reloadKeys, replayWebhooks, setAppPolicy
+        case clusterLoad, clusterStatus, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers, kick,
+            onlineUsers, queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -73,15 +73,20 @@ final class AdminAPI {
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
                 allow: route.isExport ? "GET" : "POST")
         }
+        let span = shell.tracer.begin(request, route.name, on: connection)
         let token: [UInt8]
         do throws(Problem) {
             token = try Callers.bearerToken(in: Array(request.authorization))
         } catch {
-            return respond(error, request.stream, connection, to: route.name)
+            return respond(error, request.stream, connection, to: route.name, span: span)
+        }
+        let content = route.isExport ? Exports.Content(query: Array(request.target)) : .online
+        guard let content else {
+            return respond(.parameter("kind: must be online or all"), request.stream, connection, to: route.name, span: span)
         }
         let pending = Pending(
-            api: self, route: route, body: Array(request.body), key: request.idempotencyKey.map { Array($0) }, stream: request.stream,
-            connection: connection)
+            api: self, route: route, content: content, body: Array(request.body), key: request.idempotencyKey.map { Array($0) },
+            span: span, stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
@@ -95,27 +100,34 @@ final class AdminAPI {
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         private let route: Route
+        /// The content of an export.
+        private let content: Exports.Content
         let body: [UInt8]
         private let key: [UInt8]?
+        /// The span of the request in the client's trace; nil for a request without one.
+        private let span: RequestSpan?
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, body: [UInt8], key: [UInt8]?, stream: StreamID, connection: HTTPServerConnection
+            api: AdminAPI, route: Route, content: Exports.Content, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
+            connection: HTTPServerConnection
         ) {
             self.api = api
             self.route = route
+            self.content = content
             self.body = body
             self.key = key
+            self.span = span
             self.stream = stream
             self.connection = connection
         }
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(Problem(error), stream, connection, to: route.name)
+            case .failure(let error): respond(.failure(Problem(error)))
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: route.name)
+                respond(.failure(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\"")))
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -129,9 +141,9 @@ final class AdminAPI {
                 switch route {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.export):
-                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.stream, self.connection) }
-                case .own(let operation): try api.perform(operation, body, caller, then: respond)
-                case .client(let operation): try api.perform(operation, body, key: key, caller, then: respond)
+                    connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.content, self.stream, self.connection) }
+                case .own(let operation): try api.perform(operation, body, caller, span, then: respond)
+                case .client(let operation): try api.perform(operation, body, key: key, caller, span, then: respond)
                 }
             } catch { respond(.failure(error)) }
         }
@@ -140,19 +152,22 @@ final class AdminAPI {
             switch answer {
             case .success(let json):
                 api.count(route.name, code: 0)
+                if let span { api.shell.tracer.end(span) }
                 connection.respond(to: stream, HTTPResponse(json: json))
-            case .failure(let problem): api.respond(problem, stream, connection, to: route.name)
+            case .failure(let problem): api.respond(problem, stream, connection, to: route.name, span: span)
             }
         }
     }
 
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
-    private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+    private func perform(
+        _ operation: Operation, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?, then respond: @escaping Completion
+    ) throws(Problem) {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
-        case .clusterStatus: json.clusterStatus(shell.node.cluster.status)
+        case .clusterStatus: json.clusterStatus(shell.node.cluster.status, releaseOf: shell.release)
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
@@ -162,34 +177,40 @@ final class AdminAPI {
         case .getAppPolicy:
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
-        case .explain: return try call(.explain, fields, body, caller, then: respond)
+        case .clusterLoad: return try call(.clusterLoad, fields, body, caller, span, then: respond)
+        case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
-        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, then: respond)
-        case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
-        case .kick: return try call(.kick, fields, body, caller, then: respond)
-        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
+        case .exportUser: return try call(.exportUser, fields, body, caller, span, then: respond)
+        case .importFacts: return try call(.importFacts, fields, body, caller, span, then: respond)
+        case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)
+        case .importUsers: return try call(.importUsers, fields, body, caller, span, then: respond)
+        case .kick: return try call(.kick, fields, body, caller, span, then: respond)
+        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, span, then: respond)
         case .reloadKeys: return reloadKeys(caller, then: respond)
-        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, then: respond)
+        case .replayWebhooks: return try call(.replayWebhooks, fields, body, caller, span, then: respond)
         case .setAppPolicy:
             if let problem = webhookRules.problem(ofPolicy: body) { throw .parameter("webhook.url: \(problem)") }
-            return try call(.setAppPolicy, fields, body, caller, then: respond)
+            return try call(.setAppPolicy, fields, body, caller, span, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// Performs an operation of clients for a user of the app, who sees what the user's own call would see.
     private func perform(
-        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.Operation, _ body: [UInt8], key header: [UInt8]?, _ caller: Caller, _ span: RequestSpan?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let key = try operation.key(header, body: body)
         let policy = shell.node.owner.policy(of: caller.user)
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }
-        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false) { answer in
+        shell.perform(parsed.call, key: key, caller: parsed.subject, seesAll: false, trace: span?.context) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
-                try API.write(answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, into: &json)
+                try API.write(
+                    answer, to: operation, of: parsed.subject, errors: parsed.errors, policy: policy, unsure: shell.node.cluster.unsure,
+                    into: &json)
                 respond(.success(json.bytes))
             } catch { respond(.failure(error)) }
         }
@@ -197,13 +218,14 @@ final class AdminAPI {
 
     /// Performs a call, and responds when it is answered.
     private func call(
-        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, _ span: RequestSpan?,
+        then respond: @escaping Completion
     ) throws(Problem) {
         let parsed = try operation.type.parse(fields, of: body, by: caller.user)
-        shell.perform(parsed.call, caller: parsed.subject) { [shell] answer in
+        shell.perform(parsed.call, caller: parsed.subject, trace: span?.context) { [shell] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
-                try API.write(answer, to: parsed, of: operation, shell.node.owner, into: &json)
+                try API.write(answer, to: parsed, of: operation, shell.node.owner, unsure: shell.node.cluster.unsure, into: &json)
                 respond(.success(json.bytes))
             } catch { respond(.failure(error)) }
         }
@@ -245,10 +267,10 @@ final class AdminAPI {
     /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
         _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: String? = nil,
-        allow: StaticString? = nil
+        allow: StaticString? = nil, span: RequestSpan? = nil
     ) {
         if let operation { count(operation, code: problem.code) }
-        logger.refused(problem, operation, stream, on: connection)
+        shell.tracer.refused(problem, operation, stream, on: connection, span)
         connection.respond(to: stream, HTTPResponse(problem, allow: allow))
     }
 }
@@ -271,12 +293,14 @@ extension AdminAPI {
     /// The running exports, and the ends of earlier ones.
     var exportCounts: Exports.Counts { exports.counts }
 
-    private func beginExport(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func beginExport(
+        of caller: UserID, _ content: Exports.Content, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
         if let refusal = exports.refusal(of: caller) {
             let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: refusal, retryAfter: 10)
             return respond(problem, stream, connection, to: Operation.export.rawValue)
         }
-        let token = exports.begin(on: connection, stream, of: caller)
+        let token = exports.begin(content, on: connection, stream, of: caller)
         connection.openStream(stream, of: .ndjson, token: token)
         count(Operation.export.rawValue, code: 0)
         boundUnread(token, on: connection.eventLoop)
@@ -295,10 +319,12 @@ extension AdminAPI {
     /// Reads the next page of an export on the core's loop, and sends it here.
     private func sendPage(_ token: UInt32) {
         guard let export = exports.running[token] else { return }
+        guard export.users.isEmpty else { return sendFacts(token, of: export) }
         let (limit, eventLoop) = (1_000, export.connection.eventLoop)
         nonisolated(unsafe) let api = self
         let caller = export.caller
-        let call = Call.onlineUsers(OnlineQuery(app: String(caller.app), after: export.after, limit: limit))
+        let call = Call.onlineUsers(
+            OnlineQuery(app: String(caller.app), after: export.after, limit: limit, isOfAll: export.content == .all))
         shell.eventLoop.execute {
             api.shell.perform(call, caller: caller) { answer in
                 eventLoop.execute {
@@ -311,12 +337,56 @@ extension AdminAPI {
 
     private func send(_ users: [OnlineUser], to token: UInt32, isLast: Bool) {
         guard let export = exports.running[token] else { return }
+        if export.content == .all, !users.isEmpty {
+            exports.took(users.map(\.user), isLast: isLast, of: token)
+            return sendPage(token)
+        }
         let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
         if isLast {
             exports.finish(token, at: .now())
             return export.connection.finish(export.stream)
         }
         if exports.sent(users, to: token, isFull: isFull, at: .now()) { sendPage(token) }
+    }
+
+    /// Reads the next facts of an export on the core's loop, and sends them here.
+    private func sendFacts(_ token: UInt32, of export: Exports.Export) {
+        let (users, position, eventLoop) = (export.usersToRead, export.position, export.connection.eventLoop)
+        nonisolated(unsafe) let api = self
+        shell.eventLoop.execute {
+            api.readFacts(of: users, after: position) { pages in
+                eventLoop.execute { api.send(pages, to: token) }
+            }
+        }
+    }
+
+    /// Reads a page of the facts of each user. Called on the core's loop.
+    private func readFacts(
+        of users: [UserID], after position: FactPosition?, then body: @escaping @Sendable ([FactExportAnswer?]) -> Void
+    ) {
+        var pages = [FactExportAnswer?](repeating: nil, count: users.count)
+        var openCount = users.count
+        for (number, user) in users.enumerated() {
+            let request = FactExportRequest(after: position, isWhole: false)
+            shell.perform(.owner(.exportFacts(request)), caller: user) { answer in
+                pages[number] = FactExportAnswer(answer)
+                openCount -= 1
+                if openCount == 0 { body(pages) }
+            }
+        }
+    }
+
+    private func send(_ pages: [FactExportAnswer?], to token: UInt32) {
+        guard let export = exports.running[token] else { return }
+        guard let lines = Exports.lines(pages) else { return cutExport(token, .failed) }
+        let isFull = lines.buffer.readableBytes > 0 && export.connection.push(lines.buffer, to: export.stream)
+        switch exports.sent(ofUsers: lines.usersCount, position: lines.position, to: token, isFull: isFull, at: .now()) {
+        case .finish:
+            exports.finish(token, at: .now())
+            export.connection.finish(export.stream)
+        case .read: sendPage(token)
+        case .wait: break
+        }
     }
 
     private func cutExport(_ token: UInt32, _ end: Exports.End) {
@@ -348,7 +418,7 @@ extension JSONWriter {
         }
     }
 
-    fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
+    fileprivate mutating func clusterStatus(_ status: ClusterStatus, releaseOf: (Peer) -> NodeRelease?) {
         object { json in
             json.member("node", status.node.rawValue)
             json.key("members")
@@ -361,6 +431,9 @@ extension JSONWriter {
                         json.member("weight", Int64(member.peer.weight))
                         json.member("slotsOwned", Int64(member.slotsOwned))
                         json.member("startedAt", Int64(clamping: member.peer.generation))
+                        guard let release = releaseOf(member.peer) else { return }
+                        json.member("version", release.version)
+                        json.member("startTime", release.startTime)
                     }
                 }
             }

@@ -3,7 +3,8 @@ import NIOCore
 import PresenceCore
 import PresenceWire
 
-/// The running exports of the ops port: each streams all ONLINE users of an app as NDJSON, page by page. Used on the port's loop only.
+/// The running exports of the ops port: each streams all ONLINE users of an app, or the facts of all users, as NDJSON, page by page. Used
+/// on the port's loop only.
 ///
 /// The next page is read when the client has taken the pages before. A page that cannot be read ends the stream with an error of the
 /// transport, so that a client does not take a part for the whole. A client that does not take what was sent for ``unreadMax`` is cut off
@@ -16,14 +17,46 @@ struct Exports {
     /// The time for which sent pages may stay unread.
     static let unreadMax = TimeAmount.minutes(1)
 
+    /// Most users whose facts are read at a time. Each may have a page.
+    static let usersAtOnce = 8
+
+    /// The content of an export: the parameter `kind`.
+    enum Content: String {
+        /// The ONLINE users.
+        case online
+        /// The facts of all users that an import takes.
+        case all
+
+        /// Reads the parameter in a path with its query; nil for another value. Without the parameter the content is ``online``.
+        init?(query target: [UInt8]) {
+            let parts = String(decoding: target, as: UTF8.self).split(separator: "?", maxSplits: 1)
+            let fields = parts.count < 2 ? [] : parts[1].split(separator: "&")
+            guard let field = fields.first(where: { $0.hasPrefix("kind=") }) else {
+                self = .online
+                return
+            }
+            self.init(rawValue: String(field.dropFirst("kind=".count)))
+        }
+    }
+
     /// One export.
     struct Export {
+        let content: Content
         let connection: HTTPServerConnection
         let stream: StreamID
         let caller: UserID
         /// The last user that was sent.
         var after: UserID?
         fileprivate(set) var step = Step.reading
+        /// The users of the last page whose facts are not sent yet.
+        fileprivate(set) var users: [UserID] = []
+        /// The last fact of the first of these users that was sent; nil for none.
+        fileprivate(set) var position: FactPosition?
+        /// Whether no users follow ``users``.
+        fileprivate(set) var isLastPage = false
+
+        /// The users whose facts are read next. A user with many facts is read alone.
+        var usersToRead: [UserID] { Array(users.prefix(position == nil ? Exports.usersAtOnce : 1)) }
     }
 
     /// The event for which an export waits.
@@ -70,9 +103,11 @@ struct Exports {
     }
 
     /// Begins an export; returns the token of its stream.
-    mutating func begin(on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID) -> UInt32 {
+    mutating func begin(
+        _ content: Content, on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID
+    ) -> UInt32 {
         lastToken &+= 1
-        running[lastToken] = Export(connection: connection, stream: stream, caller: caller)
+        running[lastToken] = Export(content: content, connection: connection, stream: stream, caller: caller)
         return lastToken
     }
 
@@ -91,6 +126,54 @@ struct Exports {
         running[token]?.after = last.user
         if isFull { running[token]?.step = .unread(since: now) }
         return !isFull
+    }
+
+    /// Records the users of a page whose facts are to be sent.
+    mutating func took(_ users: [UserID], isLast: Bool, of token: UInt32) {
+        running[token]?.users = users
+        running[token]?.after = users.last
+        running[token]?.isLastPage = isLast
+    }
+
+    /// The step after facts were sent.
+    enum OnSent {
+        /// The next facts, or the next page of users, are to be read.
+        case read
+        /// The client has to take what was sent first.
+        case wait
+        /// All facts were sent.
+        case finish
+    }
+
+    /// Records that facts were sent.
+    ///
+    /// - Parameters:
+    ///   - count: the users all of whose facts were sent.
+    ///   - position: the last fact of the next user that was sent; nil for none.
+    mutating func sent(
+        ofUsers count: Int, position: FactPosition?, to token: UInt32, isFull: Bool, at now: NIODeadline
+    ) -> OnSent {
+        guard var export = running[token] else { return .wait }
+        export.users.removeFirst(min(count, export.users.count))
+        export.position = position
+        let isOver = export.users.isEmpty && export.isLastPage
+        if isFull, !isOver { export.step = .unread(since: now) }
+        running[token] = export
+        return isOver ? .finish : isFull ? .wait : .read
+    }
+
+    /// The lines of the pages of some users, up to the first user with more facts than a page has. Nil if a page is missing.
+    static func lines(_ pages: [FactExportAnswer?]) -> (buffer: ByteBuffer, usersCount: Int, position: FactPosition?)? {
+        var lines = ByteBuffer()
+        for (number, page) in pages.enumerated() {
+            guard let page else { return nil }
+            for fact in page.facts {
+                lines.writeBytes(fact)
+                lines.writeInteger(UInt8(ascii: "\n"))
+            }
+            if let next = page.next { return (lines, number, next) }
+        }
+        return (lines, pages.count, nil)
     }
 
     /// Records that the last page is being sent.

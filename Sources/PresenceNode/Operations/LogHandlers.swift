@@ -1,8 +1,12 @@
 import Foundation
 import Logging
+import NIOConcurrencyHelpers
 import PresenceWire
 
-/// Writes one JSON object per line to standard error, with all control characters escaped.
+/// Writes one JSON object per line to standard error, with all control characters escaped:
+/// `{"time":"2026-11-29T04:38:20.123Z","level":"info","label":"rollcall","message":"…","metadata":{…}}`.
+///
+/// The time has the form of RFC 3339, in UTC. Nested metadata stays nested.
 public struct JSONLogHandler: LogHandler {
     public var metadata: Logger.Metadata = [:]
     public var logLevel = Logger.Level.info
@@ -16,20 +20,59 @@ public struct JSONLogHandler: LogHandler {
     }
 
     public func log(event: LogEvent) {
+        let line = Data((line(event, at: Clock.now().wall) + "\n").utf8)
+        // A long line takes several writes, and two threads would mix theirs.
+        Self.writing.withLock {
+            do { try FileHandle.standardError.write(contentsOf: line) } catch { return }  // Nobody reads the log; the node goes on.
+        }
+    }
+
+    private static let writing = NIOLock()
+
+    /// The line of an event, without its end.
+    func line(_ event: LogEvent, at time: Milliseconds) -> String {
         var json = JSONWriter(reserving: 256)
         json.object { json in
-            json.member("time", Clock.now().wall)
+            json.member("time", Self.timeText(time))
             json.member("level", event.level.rawValue)
             json.member("label", label)
             json.member("message", event.message.description)
             json.key("metadata")
-            let pairs = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
-            json.array { json in
-                for (key, value) in pairs { json.string("\(key)=\(value)") }
+            var all = metadata.merging(event.metadata ?? [:]) { $1 }
+            if let error = event.error, all["error"] == nil { all["error"] = "\(error)" }
+            json.metadata(all)
+        }
+        return PrintableText.escapedJSON(json.bytes)
+    }
+
+    /// A time as RFC 3339 has it, in UTC and with milliseconds.
+    static func timeText(_ time: Milliseconds) -> String {
+        var (seconds, parts) = (time_t((Double(time) / 1_000).rounded(.down)), tm())
+        gmtime_r(&seconds, &parts)
+        let fraction = Int32(time - Milliseconds(seconds) * 1_000)
+        let date = String(format: "%04d-%02d-%02d", parts.tm_year + 1_900, parts.tm_mon + 1, parts.tm_mday)
+        return date + String(format: "T%02d:%02d:%02d.%03dZ", parts.tm_hour, parts.tm_min, parts.tm_sec, fraction)
+    }
+}
+
+extension JSONWriter {
+    /// Writes metadata as an object, its members in the order of their names.
+    fileprivate mutating func metadata(_ metadata: Logger.Metadata) {
+        object { json in
+            for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
+                json.key(text: name)
+                json.metadata(value)
             }
         }
-        let line = Data((PrintableText.escapedJSON(json.bytes) + "\n").utf8)
-        do { try FileHandle.standardError.write(contentsOf: line) } catch { return }  // Nobody reads the log; the node goes on.
+    }
+
+    private mutating func metadata(_ value: Logger.MetadataValue) {
+        switch value {
+        case .string(let text): string(text)
+        case .stringConvertible(let value): string(value.description)
+        case .dictionary(let members): metadata(members)
+        case .array(let elements): array { json in for element in elements { json.metadata(element) } }
+        }
     }
 }
 

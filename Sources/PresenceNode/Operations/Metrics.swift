@@ -19,6 +19,7 @@ struct MetricsSnapshot {
     let clusterRejections: [ClusterListener.Rejection: UInt64]
     let connections: ConnectionPorts
     let loginsRefused: [LoginRates.Reason: UInt64]
+    let spans: SpanExporter.Counts
 
     /// The text in Prometheus' exposition format.
     var text: String {
@@ -322,6 +323,10 @@ struct MetricsSnapshot {
         let rejections = ClusterListener.Rejection.allCases.map { reason in
             (labels: [("reason", reason.rawValue)], value: Double(clusterRejections[reason] ?? 0))
         }
+        metrics.counter("rollcall_spans_exported_total", "Spans that the collector (otlpEndpoint) has taken.", spans.exported)
+        metrics.counter(
+            "rollcall_spans_dropped_total", "Spans that were dropped: too many waited, or the collector did not take their batch.",
+            [(labels: [("reason", "full")], value: Double(spans.full)), (labels: [("reason", "failed")], value: Double(spans.failed))])
         metrics.counter("rollcall_cluster_streams_rejected_total", "Streams rejected on the cluster port, by reason.", rejections)
     }
 

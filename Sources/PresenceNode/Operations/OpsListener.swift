@@ -29,7 +29,8 @@ final class OpsListener: HTTPServerDelegate {
     ///   - metrics: builds the text of `/metrics`; called on the loop, and succeeds there.
     ///   - life: succeeds on the loop after the core has run, so that a core that hangs is not alive.
     ///   - notReady: returns why the node is not ready; nil when the node is ready.
-    ///   - unanswered: returns the addresses at which the node looks for others, while it is linked to none of them.
+    ///   - unanswered: returns the addresses at which the node looks for others, each with its last error, while it is linked to none of
+    ///     them.
     init(
         admin: AdminAPI, eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>,
         life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?,

@@ -1,22 +1,26 @@
 import HTTP2
 import Logging
 import PresenceCore
+import PresenceWire
 
 extension Logger {
     /// Logs a refused request at the level `debug`, with the ID that the answer carries in the field `Request-ID`.
     ///
-    /// - Parameter operation: the operation; nil for a request that names none.
+    /// - Parameters:
+    ///   - operation: the operation; nil for a request that names none.
+    ///   - trace: the span of the request in the client's trace; nil for a request without one.
     func refused(
-        _ problem: @autoclosure () -> Problem, _ operation: String?, _ stream: StreamID, on connection: HTTPServerConnection
+        _ problem: @autoclosure () -> Problem, _ operation: String?, _ stream: StreamID, on connection: HTTPServerConnection,
+        trace: TraceContext? = nil
     ) {
         guard logLevel <= .debug else { return }
         let problem = problem()
-        debug(
-            "request refused",
-            metadata: [
-                "requestID": "\(connection.requestID(of: stream))", "operation": "\(operation ?? "none")", "status": "\(problem.status)",
-                "code": "\(problem.code)", "reason": "\(RefusalLine.reason(problem))", "peer": "\(connection.remoteAddress)",
-            ])
+        var metadata: Metadata = [
+            "requestID": "\(connection.requestID(of: stream))", "operation": "\(operation ?? "none")", "status": "\(problem.status)",
+            "code": "\(problem.code)", "reason": "\(RefusalLine.reason(problem))", "peer": "\(connection.remoteAddress)",
+        ]
+        if let trace { metadata.merge(["trace_id": "\(trace.traceIDText)", "span_id": "\(trace.spanIDText)"]) { $1 } }
+        debug("request refused", metadata: metadata)
     }
 }
 

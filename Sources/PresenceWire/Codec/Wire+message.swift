@@ -38,6 +38,7 @@ private enum MessageTag: UInt8 {
     case chainVerify = 37
     case renew = 38
     case graces = 39
+    case traced = 40
 }
 
 extension WireWriter {
@@ -66,9 +67,8 @@ extension WireWriter {
         case .graces(let graces):
             tag(MessageTag.graces)
             list(graces) { $1.write(into: &$0) }
-        case .request(let request):
-            tag(MessageTag.request)
-            self.request(request)
+        case .request(let request): tagged(request)
+        case .traced(let trace, let request): tagged(request, trace)
         case .delta(let record):
             tag(MessageTag.delta)
             self.record(record)
@@ -112,6 +112,13 @@ extension WireWriter {
         case .replicate, .replicated, .digest, .bucketDigest, .askFollowed, .areFollowed: keeping(message)
         case .chainApply, .chainApplied, .chainVerify: chain(message)
         }
+    }
+
+    /// Writes a request, behind the trace that it belongs to.
+    private mutating func tagged(_ request: Request, _ trace: TraceContext? = nil) {
+        tag(trace == nil ? MessageTag.request : .traced)
+        trace?.write(into: &self)
+        self.request(request)
     }
 
     /// Writes a message between the owners of two users.
@@ -320,6 +327,7 @@ extension WireReader {
         case .unwatch: return .unwatch(try users())
         case .graces: return .graces(try list { reader throws(DecodeError) in try RunningGrace(from: &reader) })
         case .request: return .request(try request())
+        case .traced: return .traced(try TraceContext(from: &self), try request())
         case .delta: return .delta(try record())
         case .watched: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
         case .listUpdate: return .listUpdate(try listUpdate())

@@ -57,14 +57,17 @@ extension JSONWriter {
     }
 }
 
-/// A question for the next users of an app who are ONLINE.
+/// A question for the next users of an app who are ONLINE, or for all that have facts.
 public struct OnlineQuery: Hashable, Sendable {
     public var app: String
     /// The last user of the page before, in the order of ``OnlineUser/isBefore(_:_:)``; nil for the first page.
     public var after: UserID?
     public var limit: Int
+    /// Whether the answer has each user with facts that an import takes, without platforms.
+    public var isOfAll: Bool
 
-    public init(app: String, after: UserID?, limit: Int) {
+    public init(app: String, after: UserID?, limit: Int, isOfAll: Bool = false) {
+        self.isOfAll = isOfAll
         self.app = app
         self.after = after
         self.limit = limit
@@ -74,12 +77,14 @@ public struct OnlineQuery: Hashable, Sendable {
         app = try reader.text(bytesMax: Limits.nameBytesMax)
         after = try reader.optional { reader throws(DecodeError) in try reader.user() }
         limit = Int(clamping: try reader.unsigned())
+        isOfAll = try reader.flag()
     }
 
     func write(into writer: inout WireWriter) {
         writer.text(app)
         writer.optional(after) { $0.user($1) }
         writer.unsigned(UInt64(limit))
+        writer.tag(isOfAll ? 1 : 0)
     }
 }
 
@@ -98,6 +103,10 @@ public struct OnlineUser: Hashable, Sendable {
         platforms = try reader.list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
         }
+    }
+
+    static func list(from reader: inout WireReader) throws(DecodeError) -> [OnlineUser] {
+        try reader.list { reader throws(DecodeError) in try OnlineUser(from: &reader) }
     }
 
     func write(into writer: inout WireWriter) {

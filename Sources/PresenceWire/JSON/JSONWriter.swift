@@ -184,7 +184,10 @@ extension JSONWriter {
     ///   - showsPlatforms: whether to write the platforms; false writes what ``Record/shown(by:)`` shows, without a copy of the record.
     ///   - isUnknown: whether to hide the general status and the time of its change: see ``Policy/SelfReport``.
     ///   - isOwn: whether the receiver is the user itself; it also sees by which session its events were published.
-    public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false, isOwn: Bool = false) {
+    ///   - isUnsure: whether the node may not know better.
+    public mutating func userStatus(
+        _ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false, isOwn: Bool = false, isUnsure: Bool = false
+    ) {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
@@ -212,7 +215,7 @@ extension JSONWriter {
             text.integer(record.lastSeenTime)
             text.raw(",\"version\":\"")
             text.version(record.version)
-            text.raw("\"}")
+            text.raw(isUnsure ? "\",\"isUnsure\":true}" : "\"}")
         }
         needsComma = true
     }

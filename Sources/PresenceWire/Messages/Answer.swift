@@ -47,6 +47,12 @@ public enum Answer: Hashable, Sendable {
     case onlineUsers([OnlineUser], total: UInt64)
     /// Answers `replayWebhooks` with the number of events, and whether the node has kept all that it was asked for.
     case replayed(eventsCount: UInt64, isComplete: Bool)
+    /// Answers `exportFacts`.
+    case factsExported(FactExportAnswer)
+    /// Answers `importFacts`.
+    case factsImported(FactImportAnswer)
+    /// Answers `mentions`.
+    case mentioned(MentionAnswer)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -75,6 +81,9 @@ private enum AnswerTag: UInt8 {
     case onlineUsers = 20
     case replayed = 21
     case blocked = 22
+    case factsExported = 23
+    case factsImported = 24
+    case mentioned = 25
 }
 
 extension WireWriter {
@@ -87,9 +96,7 @@ extension WireWriter {
         case .subscribed(let evicted, let refused, let nonFriends):
             tag(AnswerTag.subscribed)
             for list in [evicted, refused, nonFriends] { users(list) }
-        case .followerLimitReached(let targets):
-            tag(AnswerTag.followerLimitReached)
-            users(targets)
+        case .followerLimitReached(let targets): tagged(.followerLimitReached) { $0.users(targets) }
         case .followers(let counts):
             tag(AnswerTag.followers)
             list(counts) { $0.unsigned($1) }
@@ -117,12 +124,8 @@ extension WireWriter {
         case .friendCalled(let result):
             tag(AnswerTag.friendCalled)
             result.write(into: &self)
-        case .relationsChecked(let found):
-            tag(AnswerTag.relationsChecked)
-            users(found)
-        case .profiles(let profiles):
-            tag(AnswerTag.profiles)
-            list(profiles) { $1.write(into: &$0) }
+        case .relationsChecked(let found): tagged(.relationsChecked) { $0.users(found) }
+        case .profiles(let profiles): tagged(.profiles) { $0.list(profiles) { $1.write(into: &$0) } }
         case .sessions(let lists):
             tag(AnswerTag.sessions)
             list(lists) { $0.list($1) { $1.write(into: &$0) } }
@@ -134,15 +137,21 @@ extension WireWriter {
             tag(AnswerTag.replayed)
             unsigned(eventsCount)
             tag(isComplete ? 1 : 0)
+        case .factsExported(let answer): tagged(.factsExported) { answer.write(into: &$0) }
+        case .factsImported(let answer): tagged(.factsImported) { answer.write(into: &$0) }
+        case .mentioned(let answer): tagged(.mentioned) { answer.write(into: &$0) }
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
             text(refusal.shortDetail)
             tag(refusal.mayTakeEffect ? 1 : 0)
-        case .rateLimited(let retryAfter):
-            tag(AnswerTag.rateLimited)
-            unsigned(retryAfter)
+        case .rateLimited(let retryAfter): tagged(.rateLimited) { $0.unsigned(retryAfter) }
         }
+    }
+
+    private mutating func tagged(_ name: AnswerTag, _ write: (inout WireWriter) -> Void) {
+        tag(name)
+        write(&self)
     }
 }
 
@@ -164,6 +173,12 @@ extension [ChainOutcome] {
         wire.tag(remnant == nil ? AnswerTag.chained : .blocked)
         wire.list(self) { $1.write(into: &$0) }
         if let remnant { wire.remnant(remnant) }
+    }
+}
+
+extension ChainOutcome {
+    fileprivate static func list(from wire: inout WireReader) throws(DecodeError) -> [ChainOutcome] {
+        try wire.list { reader throws(DecodeError) in try reader.chainOutcome() }
     }
 }
 
@@ -198,12 +213,13 @@ extension WireReader {
         case .relationsChecked: return .relationsChecked(try users())
         case .profiles: return .profiles(try list { reader throws(DecodeError) in try AnsweredProfile(from: &reader) })
         case .sessions: return .sessions(try UserSession.lists(from: &self))
-        case .onlineUsers:
-            return .onlineUsers(try list { reader throws(DecodeError) in try OnlineUser(from: &reader) }, total: try unsigned())
+        case .onlineUsers: return .onlineUsers(try OnlineUser.list(from: &self), total: try unsigned())
         case .replayed: return .replayed(eventsCount: try unsigned(), isComplete: try flag())
+        case .factsExported: return .factsExported(try FactExportAnswer(from: &self))
+        case .factsImported: return .factsImported(try FactImportAnswer(from: &self))
+        case .mentioned: return .mentioned(try MentionAnswer(from: &self))
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
-        case .blocked:
-            return .blocked(try list { reader throws(DecodeError) in try reader.chainOutcome() }, remnant: try Remnant(from: &self))
+        case .blocked: return .blocked(try ChainOutcome.list(from: &self), remnant: try Remnant(from: &self))
         case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: Limits.detailBytesMax))

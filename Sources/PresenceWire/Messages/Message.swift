@@ -23,6 +23,8 @@ public enum Message: Hashable, Sendable {
     case graces([RunningGrace])
     /// Forwards an operation to the owner of a user.
     case request(Request)
+    /// Forwards an operation that belongs to a client's trace. Sent only to nodes that have said that they read it.
+    indirect case traced(TraceContext, Request)
 
     // From an owner to the node of a gateway.
     /// Sends a user's record after a change.
@@ -157,7 +159,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 23
+    public static let protocolVersion: UInt64 = 24
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.

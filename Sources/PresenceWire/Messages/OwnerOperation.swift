@@ -58,6 +58,12 @@ public enum OwnerOperation: Hashable, Sendable {
     case onlineUsers(OnlineQuery)
     /// Delivers webhook events of an app that the node's users have kept, since a time, once more. All nodes are asked.
     case replayWebhooks(app: String, since: Milliseconds)
+    /// Reads a page of the user's facts.
+    case exportFacts(FactExportRequest)
+    /// Takes facts into the user's lists.
+    case importFacts(FactImportRequest)
+    /// Reads which users that the node owns have facts about the user. All nodes are asked.
+    case mentions(MentionRequest)
 
     /// The users of one request for sessions: 50, so that the answer fits into a batch.
     public static let sessionsUsersMax = 50
@@ -67,9 +73,10 @@ public enum OwnerOperation: Hashable, Sendable {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
         case .subscriptions, .records, .visibility, .logout, .renew, .explain, .followers, .countQuery, .friends, .checkRelations,
-            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
+            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts, .mentions:
             false
         case .friendCall(let call): call.isChange
+        case .importFacts(let request): !request.isDryRun
         }
     }
 
@@ -89,19 +96,20 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isRead: Bool {
         switch self {
         case .subscriptions, .records, .visibility, .explain, .followers, .countQuery, .friends, .checkRelations, .profiles, .sessions,
-            .onlineUsers:
+            .onlineUsers, .exportFacts, .mentions:
             true
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain, .logout, .renew,
             .issueTicket, .redeemTicket, .replayWebhooks:
             false
         case .friendCall(let call): !call.isChange
+        case .importFacts(let request): request.isDryRun
         }
     }
 
     /// Whether the answer states a profile or the user's lists. Unlike a status, they do not say up to which time they are known.
     public var readsLists: Bool {
         switch self {
-        case .chain, .friends, .friendCall, .checkRelations, .profiles: true
+        case .chain, .friends, .friendCall, .checkRelations, .profiles, .exportFacts, .importFacts, .mentions: true
         case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
             .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
             .replayWebhooks:
@@ -145,6 +153,10 @@ public enum OwnerOperation: Hashable, Sendable {
         case .sessions(let users): if case .sessions(let lists) = answer { lists.count == users.count } else { false }
         case .onlineUsers: if case .onlineUsers = answer { true } else { false }
         case .replayWebhooks: if case .replayed = answer { true } else { false }
+        case .exportFacts(let request): request.isAnswered(by: answer)
+        case .importFacts(let request):
+            if let given = FactImportAnswer(answer) { given.outcomes.count == request.facts.count } else { false }
+        case .mentions(let request): request.isAnswered(by: answer)
         }
     }
 
@@ -158,6 +170,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case view = 3
         /// The part of the owner of the request's user, for that user itself: nothing about others.
         case own = 4
+        /// The part of any node about its load, and about the webhook of the app of the request's user.
+        case load = 5
     }
 
     /// A user to subscribe to.
@@ -201,6 +215,9 @@ private enum OperationTag: UInt8 {
     case onlineUsers = 30
     case replayWebhooks = 31
     case renew = 32
+    case exportFacts = 33
+    case importFacts = 34
+    case mentions = 35
 }
 
 extension WireWriter {
@@ -244,9 +261,7 @@ extension WireWriter {
         case .countQuery(let isMade):
             tag(OperationTag.countQuery)
             tag(isMade ? 1 : 0)
-        case .logout(let session):
-            tag(OperationTag.logout)
-            optional(session) { $0.session($1) }
+        case .logout(let session): tagged(.logout) { $0.optional(session) { $0.session($1) } }
         case .renew(let session, let expiresAt): tagged(.renew) { RenewRequest(session: session, expiresAt: expiresAt).write(into: &$0) }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             tag(OperationTag.publishEvent)
@@ -270,6 +285,9 @@ extension WireWriter {
         case .sessions(let users): tagged(.sessions) { $0.users(users) }
         case .onlineUsers(let query): tagged(.onlineUsers) { query.write(into: &$0) }
         case .replayWebhooks(let app, let since): tagged(.replayWebhooks) { $0.replay(of: app, since: since) }
+        case .exportFacts(let request): tagged(.exportFacts) { request.write(into: &$0) }
+        case .importFacts(let request): tagged(.importFacts) { request.write(into: &$0) }
+        case .mentions(let request): tagged(.mentions) { request.write(into: &$0) }
         case .kick(let reason): tagged(.kick) { $0.text(reason) }
         case .setPolicy(let change): tagged(.setPolicy) { $0.text(String(decoding: change, as: UTF8.self)) }
         }
@@ -332,6 +350,9 @@ extension WireReader {
         case .sessions: return .sessions(try users())
         case .onlineUsers: return .onlineUsers(try OnlineQuery(from: &self))
         case .replayWebhooks: return .replayWebhooks(app: try text(bytesMax: Limits.nameBytesMax), since: try time())
+        case .exportFacts: return .exportFacts(try FactExportRequest(from: &self))
+        case .importFacts: return .importFacts(try FactImportRequest(from: &self))
+        case .mentions: return .mentions(try MentionRequest(from: &self))
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

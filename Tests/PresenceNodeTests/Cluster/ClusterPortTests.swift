@@ -98,6 +98,63 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A node tells its release to a member and not to a stranger, and a member that cannot tell its own stays a member")
+    func release() async throws {
+        let fixture = try await Fixture.start()
+        let stranger = try await Member.connect(fixture.nodes[0])
+        #expect(try await stranger.post("release", []) == 409)
+        try await stranger.close()
+        let member = try await Member.join(fixture.nodes[0])
+        let answer = try await member.exchange("release", [])
+        #expect(answer.status == 200)
+        let release = try NodeRelease(answer.body)
+        #expect(release.version == Release.version && abs(release.startTime - Clock.now().wall) < 600_000)
+        // Fields of a later release may follow. An answer without a start, and one with a version for a terminal, are refused.
+        #expect(try NodeRelease(answer.body + [1, 2, 3]) == release)
+        #expect(throws: DecodeError.self) { try NodeRelease(Array(answer.body.prefix(answer.body.count - 1))) }
+        let without = NodeRelease(version: "1", startTime: 1, takesTraces: false)
+        #expect(release.takesTraces)
+        #expect(try NodeRelease(without.bytes) == without)
+        #expect(throws: DecodeError.badName) { try NodeRelease(NodeRelease(version: "1\u{1B}[31m", startTime: 1).bytes) }
+        // The node's own link to this member is down, so the node does not know its release.
+        let asked = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/clusterStatus",
+            headers: [("authorization", "Bearer \(try await TokenMint().token(user: "ops", isAdmin: true))")], body: "{}",
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        let status = try JSON(asked.body)["members"]?.elements ?? []
+        #expect(status.map { $0["node"]?.text } == ["member", "n0"], "\(status)")
+        #expect(status.map { $0["version"]?.text } == [nil, Release.version] && status.first?["startTime"] == nil, "\(status)")
+        try await member.close()
+        try await fixture.stop()
+    }
+
+    @Test("The answer about a release is bounded, and belongs to one process") func releaseAnswers() throws {
+        let own = NodeRelease(version: "1.0.0", startTime: 5)
+        let (old, new) = (Peer(id: NodeID("b"), generation: 1, address: "b:1"), Peer(id: NodeID("b"), generation: 2, address: "b:1"))
+        var releases = PeerReleases(own: own)
+        let tell = { (releases: inout PeerReleases, status: Int, bytes: [UInt8]) throws(DecodeError) in
+            releases.begins(at: "b:1", status: status)
+            bytes.withUnsafeBytes { releases.continues(at: "b:1", $0) }
+            try releases.ends(at: "b:1")
+        }
+        var isAsked = releases.ask(old, at: "b:1")
+        try tell(&releases, 404, Array("{}".utf8))
+        #expect(isAsked && releases.release(of: old) == nil)
+        isAsked = releases.ask(old, at: "b:1")
+        try tell(&releases, 200, NodeRelease(version: "0.9.0", startTime: 3).bytes)
+        #expect(isAsked && releases.release(of: old)?.version == "0.9.0", "after a 404 it is asked again")
+        isAsked = releases.ask(old, at: "b:1")
+        #expect(!isAsked && releases.release(of: new) == nil, "a later process may run another release")
+        isAsked = releases.ask(new, at: "b:1")
+        try tell(&releases, 200, own.bytes + Array(repeating: 0, count: NodeRelease.answerBytesMax))
+        #expect(isAsked && releases.release(of: new) == nil, "the answer is too long")
+        isAsked = releases.ask(new, at: "b:1")
+        try tell(&releases, 200, own.bytes)
+        #expect(isAsked && releases.release(of: new) == own)
+        releases.remove("b:1")
+        #expect(releases.release(of: new) == nil)
+    }
+
     @Test("A batch that is too large ends only its stream") func largeBatch() async throws {
         let fixture = try await Fixture.start()
         let member = try await Member.join(fixture.nodes[0])

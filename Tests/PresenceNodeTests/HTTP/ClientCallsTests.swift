@@ -28,12 +28,12 @@ import Testing
     @Test("A refused call throws its problem, and the next answer is written whole")
     mutating func answers() throws {
         let query = call(.getUserStatus)
-        let problem = #expect(throws: Problem.self) { _ = try calls.write(.refused(.overloaded), to: query, Policy()) }
+        let problem = #expect(throws: Problem.self) { _ = try calls.write(.refused(.overloaded), to: query, Policy(), unsure: .none) }
         expect(problem?.code == Refusal.overloaded.code)
         let answer = CallAnswer.userStatusList([Record(blank: ann)], users: [ann], asOf: 7)
         var texts: [String] = []
         for _ in 0..<2 {
-            let json = try calls.write(answer, to: query, Policy())
+            let json = try calls.write(answer, to: query, Policy(), unsure: .none)
             texts.append(String(decoding: json.bytes, as: UTF8.self))
             calls.reuse(json)
         }

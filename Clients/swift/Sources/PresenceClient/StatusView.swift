@@ -50,8 +50,8 @@ struct StatusView {
         return undelivered
     }
 
-    /// Replaces a delivered status by the same version of it, because the app's policy shows it in another way now. Returns whether they
-    /// differ.
+    /// Replaces a delivered status by the same version of it, because the app's policy shows it in another way now, or because it is
+    /// unsure or sure again. Returns whether they differ.
     private mutating func replace(_ status: UserStatus) -> Bool {
         let user = UserKey(status.userID)
         guard let known = entries[user], known.delivered == status.version, known.status.version == status.version,

@@ -82,6 +82,10 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
     public var lastSeenTime: Int64
     /// An opaque text. For one user a larger text is newer, on whichever node it was read.
     public var version: String
+    /// Whether the node may not know better, because it is cut off from the user's owner or from most nodes.
+    ///
+    /// The same version with false follows when the node knows again. A status of the client's own making is sure.
+    public var isUnsure = false
 
     /// The user's ID: a user has one status.
     public var id: String { userID }
@@ -105,6 +109,7 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
         userID = try fields.decode(String.self, forKey: .userID)
         statusType = try fields.decode(StatusType.self, forKey: .statusType)
         version = try fields.decode(String.self, forKey: .version)
+        isUnsure = try fields.decodeIfPresent(Bool.self, forKey: .isUnsure) ?? false
         customStatus = try fields.decodeIfPresent(String.self, forKey: .customStatus) ?? ""
         onlinePlatforms = try fields.decodeIfPresent([String].self, forKey: .onlinePlatforms) ?? []
         event = try fields.decodeIfPresent(Event.self, forKey: .event)

@@ -69,7 +69,8 @@ enum ExplanationText {
             switch part {
             case .target: writeTarget(request.user, viewer: other, into: &json, owner, cluster, at: now)
             case .viewer: writeViewer(request.user, target: other, into: &json, owner, cluster, at: now)
-            case .view: writeView(of: other, viewer: request.user, into: &json, edge, cluster)
+            case .view: writeView(of: other, viewer: request.user, into: &json, edge, owner, cluster)
+            case .load: preconditionFailure("the composition has the part of the load, see loadText(for:)")
             case .own: writeOwn(request.user, into: &json, owner, cluster, at: now)
             }
         }
@@ -226,7 +227,8 @@ enum ExplanationText {
 
     /// The state of this node's gateways.
     private static func writeView(
-        of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: borrowing Edge, _ cluster: borrowing Cluster
+        of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: borrowing Edge, _ owner: borrowing Owner,
+        _ cluster: borrowing Cluster
     ) {
         let held = edge.fanOut.recordHeld(of: target)
         json.member("viewerSessions", Int64(edge.sessions.sessions(of: viewer).count))
@@ -234,10 +236,13 @@ enum ExplanationText {
         json.member("statusHeld", (held?.statusType ?? .unlogined).name)
         json.member("statusShown", (held?.shown(to: viewer).statusType ?? .unlogined).name)
         json.member("isConfirmed", edge.fanOut.record(of: target) != nil)
+        // The followers among the users that this node owns. The sum over all nodes is the number of followers.
+        json.member("followersOfTarget", Int64(owner.users.followersCount(of: target)))
         let peer = cluster.owner(of: target)
         json.member("ownerByThisNode", cluster.peers[peer].peer.id.rawValue)
         json.member("lastProofOfLifeOfOwner", peer == 0 ? edge.position : edge.relays.knownUpTo(peer))
         json.member("completeUpTo", edge.position)
+        json.member("isUnsure", cluster.unsure.contains(target))
     }
 }
 

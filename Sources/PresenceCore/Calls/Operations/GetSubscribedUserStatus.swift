@@ -50,13 +50,16 @@ enum GetSubscribedUserStatus: ClientOperation {
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
     static func write(_ answer: Answer, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
-        json.subscriptions(answer.page, answer.records.map { $0?.shown(by: policy) }, total: answer.total, errors: call.errors)
+        json.subscriptions(
+            answer.page, answer.records.map { $0?.shown(by: policy) }, unsure: call.unsure, total: answer.total, errors: call.errors)
     }
 }
 
 extension JSONWriter {
     /// - Parameter records: nil for a user whose owner did not answer. The node invents no status.
-    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int, errors: [UserError]) {
+    fileprivate mutating func subscriptions(
+        _ page: [Subscription], _ records: [Record?], unsure: UnsureUsers, total: Int, errors: [UserError]
+    ) {
         object { json in
             json.array("subscriptions", zip(page, records)) { json, row in
                 let (subscription, record) = row
@@ -70,7 +73,7 @@ extension JSONWriter {
                         json.member("profileVersion", record.profileVersion)
                     } else {
                         json.key("userStatus")
-                        json.userStatus(record)
+                        json.userStatus(record, isUnsure: unsure.contains(record.user))
                     }
                 }
             }

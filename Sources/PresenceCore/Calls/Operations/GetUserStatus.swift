@@ -64,7 +64,8 @@ enum GetUserStatus: ClientOperation {
                     }
                     let isOwn = user == call.caller
                     json.userStatus(
-                        record, showsPlatforms: showsPlatforms, isUnknown: isOwn && policy.selfReport == .unknown, isOwn: isOwn)
+                        record, showsPlatforms: showsPlatforms, isUnknown: isOwn && policy.selfReport == .unknown, isOwn: isOwn,
+                        isUnsure: call.unsure.contains(user))
                     if let adding { json.reopen { adding(user, &$0) } }
                 }
             }

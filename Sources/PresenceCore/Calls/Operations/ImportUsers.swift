@@ -31,11 +31,13 @@ enum ImportUsers: OperatorOperation {
     }
 }
 
-extension Calls {
+extension ImportUsers {
     /// Asks the owner of each user. The answer names the users that could not be registered.
-    mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ edge: borrowing Edge, _ cluster: inout Cluster) {
+    static func begin(
+        _ users: [UserID], for call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
+    ) {
         // No owner answers a call whose users are all invalid.
-        if users.isEmpty { return finish(call, .imported(failed: []), edge, &cluster) }
-        for user in users { ask(.register, of: user, for: call, &cluster) }
+        if users.isEmpty { return calls.finish(call, .imported(failed: []), edge, &cluster) }
+        for user in users { calls.ask(.register, of: user, for: call, &cluster) }
     }
 }

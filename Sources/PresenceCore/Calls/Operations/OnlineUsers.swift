@@ -89,14 +89,19 @@ extension OnlineUsers {
             let end = min(start + slotsSearched, Ring.slotsCount)
             var part: [OnlineUser] = []
             owner.users.forEachUser(in: Slot(start)...Slot(end - 1)) { index in
-                guard !owner.users[index].isReplica, owner.users[index].record.statusType == .online else { return }
+                guard !owner.users[index].isReplica, owner.users[index].isWanted(by: query) else { return }
                 let user = owner.users.user(at: index)
                 guard user.app == query.app, query.after.map({ OnlineUser.isBefore($0, user) }) ?? true else { return }
-                part.append(OnlineUser(user: user, platforms: owner.users[index].record.onlinePlatforms))
+                part.append(OnlineUser(user: user, platforms: query.isOfAll ? [] : owner.users[index].record.onlinePlatforms))
             }
             found += part.sorted { OnlineUser.isBefore($0.user, $1.user) }
             start = end
         }
         return .onlineUsers(Array(found.prefix(limit)), total: UInt64(owner.users.onlineCount(of: query.app)))
     }
+}
+
+extension OwnedUser {
+    /// Whether the answer to a query has the user.
+    fileprivate func isWanted(by query: OnlineQuery) -> Bool { query.isOfAll ? hasPortableFacts : record.statusType == .online }
 }

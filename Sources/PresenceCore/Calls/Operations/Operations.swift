@@ -63,14 +63,17 @@ extension API {
 
     /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
     package enum OperatorCall: CaseIterable, Sendable {
-        case explain, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
+        case clusterLoad, explain, exportUser, importFacts, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
 
         package var name: String { "\(self)" }
 
         /// The parts of the operation that the HTTP API needs.
         package var type: any OperatorOperation.Type {
             switch self {
+            case .clusterLoad: ClusterLoad.self
             case .explain: Explain.self
+            case .exportUser: ExportUser.self
+            case .importFacts: ImportFacts.self
             case .importUsers: ImportUsers.self
             case .kick: Kick.self
             case .onlineUsers: OnlineUsers.self
@@ -95,6 +98,8 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
     /// Explains why the caller sees a user as it does.
     case explain(UserID)
+    /// Reads the load of every live node, and how far each is with the webhook of the caller's app.
+    case clusterLoad
     /// Registers users.
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
@@ -115,6 +120,8 @@ public enum Call: Equatable, Sendable {
     case onlineUsers(OnlineQuery)
     /// Delivers kept webhook events of the caller's app since a time once more.
     case replayWebhooks(since: Milliseconds)
+    /// Reads a page of all that the cluster holds about the caller.
+    case exportUser(after: UserExport.Position?)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -146,7 +153,9 @@ extension Call {
         case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .chain, .getFriendList, .friendCall,
             .checkRelations:
             true
-        case .getUserStatus, .explain, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers, .replayWebhooks: false
+        case .getUserStatus, .explain, .clusterLoad, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers,
+            .replayWebhooks, .exportUser:
+            false
         }
     }
 
@@ -158,7 +167,7 @@ extension OwnerOperation {
     /// Whether a call that the caller's owner decides concerns the caller as a user of the app.
     fileprivate var needsUser: Bool {
         switch self {
-        case .kick, .issueTicket, .redeemTicket: false
+        case .kick, .issueTicket, .redeemTicket, .exportFacts, .importFacts, .mentions: false
         default: true
         }
     }
@@ -190,11 +199,13 @@ extension Calls {
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
-        case .importUsers(let users): importUsers(users, for: index, edge, &cluster)
+        case .importUsers(let users): ImportUsers.begin(users, for: index, &self, edge, &cluster)
         case .querySessions(let users): querySessions(of: users, for: index, edge, owner, &cluster, at: now)
         case .onlineUsers(let query): askAllNodes(.onlineUsers(query), of: caller, for: index, &cluster)
         case .replayWebhooks(let since):
             askAllNodes(.replayWebhooks(app: String(caller.app), since: since), of: caller, for: index, &cluster)
+        case .clusterLoad: askAllNodes(.explain(caller, .load), of: caller, for: index, &cluster)
+        case .exportUser(let position): ExportUser.begin(after: position, of: caller, for: index, &self, &cluster)
         case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
@@ -248,8 +259,14 @@ extension OwnerRequest {
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
+        case .exportFacts(let request):
+            let page = FactExport(id: id, request: request).page(of: owner)
+            answerAsWritten(page.answer, into: &outbox)
+        case .importFacts(let request):
+            let outcomes = FactImport.perform(request, of: id, on: &owner, at: now, into: &outbox)
+            answerWhenStored(FactImportAnswer(outcomes).answer, into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
-            .replayWebhooks, .renew:
+            .replayWebhooks, .renew, .mentions:
             return false
         }
         return true
@@ -278,7 +295,7 @@ extension RateLimits.Kind {
             guard case .own = check.side else { return nil }
             self = .chain
         case .followers, .records, .countQuery, .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .friends, .profiles,
-            .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks:
+            .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts, .importFacts, .mentions:
             return nil
         }
     }

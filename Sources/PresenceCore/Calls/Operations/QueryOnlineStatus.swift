@@ -55,7 +55,7 @@ enum QueryOnlineStatus: OperatorOperation {
     static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         var shown = Policy()
         shown.mustBeRegistered = owner.policy(of: parsed.subject).mustBeRegistered
-        let call = AskedCall(caller: parsed.subject, errors: parsed.errors)
+        let call = AskedCall(caller: parsed.subject, errors: parsed.errors, unsure: parsed.unsure)
         guard let sessions = answer.sessions else { return try GetUserStatus.write(answer.list, to: call, shown, into: &json) }
         var list = answer.list
         // A record without the sessions would look like a user who has none.

@@ -68,10 +68,10 @@ extension Webhooks {
 extension OwnerOperation {
     /// Whether all nodes are asked, each for the users that it owns.
     ///
-    /// A node that dies meanwhile fails the call. Only a count of followers goes on without it.
+    /// A node that dies meanwhile fails the call. Only a count of followers and the loads of the nodes go on without it.
     var isForAllNodes: Bool {
         switch self {
-        case .onlineUsers, .replayWebhooks, .followers: true
+        case .onlineUsers, .replayWebhooks, .followers, .mentions, .explain(_, .load): true
         default: false
         }
     }

@@ -74,7 +74,9 @@ enum SubscribeUserStatus: ClientOperation {
             json.member("errorUserList", call.errors + full + others)
             json.array("evicted", answer.evicted) { $0.string($1.id) }
             if let records = answer.records {
-                json.member("userStatusList", zip(records, answer.users).map { ($0 ?? Record(blank: $1)).shown(by: policy) })
+                json.array("userStatusList", zip(records, answer.users)) { json, told in
+                    json.userStatus((told.0 ?? Record(blank: told.1)).shown(by: policy), isUnsure: call.unsure.contains(told.1))
+                }
             }
         }
     }

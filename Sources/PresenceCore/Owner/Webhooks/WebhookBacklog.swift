@@ -19,6 +19,9 @@ struct WebhookBacklog {
     /// Users with events that wait.
     var usersCount: Int { users.count }
 
+    /// The bytes of the events of an app that wait.
+    func bytesCount(of app: String) -> Int { apps[app] ?? 0 }
+
     /// Notes the bytes of a user's events that wait.
     mutating func set(_ bytes: Int, of user: UserID) {
         let held = users[user] ?? 0

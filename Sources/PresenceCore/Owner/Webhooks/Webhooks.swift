@@ -81,6 +81,12 @@ struct Webhooks {
     /// Apps whose receivers have failed often.
     var openCount: Int { receivers.keys.sorted().count { receivers[$0]?.isOpen ?? false } }
 
+    /// The rounds of deliveries to the present URL of an app that have failed since the last success, and whether its circuit is open.
+    func failures(of app: String, at url: String) -> (count: Int, isOpen: Bool) {
+        guard let receiver = receivers[app], receiver.url == url else { return (0, false) }
+        return (receiver.failures, receiver.isOpen)
+    }
+
     // MARK: Inputs
 
     /// Looks at the logs of all users whom this node owns, because it owns other users than before.
