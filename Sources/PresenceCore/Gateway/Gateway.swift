@@ -184,7 +184,7 @@ public struct Gateway: ~Copyable {
     /// Takes a newer record of a user that sessions here follow. Returns how many sessions are pushed a change.
     public mutating func deliver(_ record: Record) -> Int {
         guard let user = watches.index(of: record.user) else { return 0 }
-        let wasWithheld = watches.release(recordOf: user)
+        let wasUnsure = watches.release(recordOf: user)
         guard let old = watches.record(of: user) else {
             watches.store(record, of: user)
             pushFirstProfile(record, of: user)
@@ -194,12 +194,13 @@ public struct Gateway: ~Copyable {
         guard record.version > old.version else {
             // The sessions hold this version already.
             if old.version == record.version { watches.raiseKnownSince(of: user, to: record.knownSince) }
-            if wasWithheld { deliverFirst(watches.record(of: user) ?? old, of: user) }
+            if let wasUnsure { _ = UnsureRecords.release(watches.record(of: user) ?? old, of: user, wasUnsure: wasUnsure, in: &self) }
             return 0
         }
         watches.store(record, of: user)
-        if wasWithheld { deliverFirst(record, of: user) }
+        let isMarkedAnew = wasUnsure.map { UnsureRecords.release(record, of: user, wasUnsure: $0, in: &self) } ?? false
         pushProfile(record, after: old, of: user)
+        if isMarkedAnew { return 0 }
         let policy = policies.policy(of: record.user)
         let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
         let count =
@@ -271,7 +272,7 @@ public struct Gateway: ~Copyable {
     }
 
     /// The first record of a user is here: sessions that expect it, and do not know it, are pushed it.
-    private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
+    mutating func deliverFirst(_ record: Record, of user: UserIndex) {
         for session in watches.watchers(of: user) where sessions[session].backlog.isExpecting(user) {
             let knowledge = sessions[session].backlog.takeExpected(user)
             if isDue(record, of: user, knowing: knowledge, to: session) { gather([user], for: session) }

@@ -7,7 +7,7 @@ import PresenceWire
 enum WithheldRecords {
     /// Withholds all records, also those that wait to be pushed.
     static func withholdAll(in gateway: inout Gateway) {
-        for user in gateway.watches.withholdRecords() {
+        for user in gateway.watches.withholdRecords(unsure: gateway.unsure) {
             for session in gateway.watches.watchers(of: user) { gateway.sessions[session].backlog.expectPending(user) }
         }
     }
