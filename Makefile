@@ -129,6 +129,7 @@ chaos: build
 	Tests/Chaos/deleted-files
 	Tests/Chaos/import-friends 2000 50
 	Tests/Chaos/move-app
+	Tests/Chaos/delete-user
 	Tests/Chaos/flip-bits
 	CHANGES=100000 ROLLCALL=$(ROLLCALL) Tests/Webhooks/run load
 	Tests/Chaos/chain-kills
@@ -161,6 +162,7 @@ chaos-short:
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/import-friends 100 60
 	Tests/Chaos/move-app 300
+	Tests/Chaos/delete-user 1 100
 	Tests/Chaos/flip-bits 20 400
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60

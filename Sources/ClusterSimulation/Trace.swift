@@ -131,6 +131,7 @@ extension WireWriter {
         case .onlineUsers(let users, let total): tagged(32, Answer.onlineUsers(users, total: UInt64(total)))
         case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
         case .userExported(let page): tagged(33, "\(page)")
+        case .userDeleted(let deletion): tagged(34, "\(deletion)")
         case .ticket(let ticket): tagged(30, ticket)
         case .rateLimited(let retryAfter):
             tag(10)

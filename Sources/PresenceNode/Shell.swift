@@ -300,6 +300,8 @@ final class Shell: @unchecked Sendable {
         case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
         case .deleteSlots(let slots): store.deleteSlots(slots)
         case .deleteRows(let rows): store.deleteRows(rows)
+        case .truncateLog: store.truncateLog()
+        case .resumeDeletion(let user): resumeDeletion(of: user)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
@@ -314,6 +316,17 @@ final class Shell: @unchecked Sendable {
             logger.notice(
                 isAlive ? "member joined" : node.cluster.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"]
             )
+        }
+    }
+
+    /// Brings the deletion of a user to its end, because its caller did not.
+    private func resumeDeletion(of user: UserID) {
+        perform(.deleteUser, caller: user) { [logger] answer in
+            if case .userDeleted(let deletion) = answer, deletion.completedAt != nil {
+                logger.notice("deletion: a user's deletion is complete", metadata: ["receiptID": "\(deletion.receiptID)"])
+            } else {
+                logger.notice("deletion: a user's deletion is not complete yet, and goes on later", metadata: ["app": "\(user.app)"])
+            }
         }
     }
 

@@ -10,6 +10,7 @@ final class NullStore: Store {
     }
 
     func deleteSlots(_ slots: [Slot]) {}
+    func truncateLog() {}
     func deleteRows(_ rows: [Row]) {}
     func close() {}
     func keep(generation: UInt64) throws {}

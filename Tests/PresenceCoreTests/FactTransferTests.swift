@@ -159,7 +159,7 @@ import Testing
             #expect(facts.first?.contains("\"customStatus\":\"reviewing\"") == true)
             #expect(facts.contains { $0.contains("Benny") } && facts.contains { $0.contains("\"kind\":\"profileSubscription\"") })
             let mentions = Set(page.mentions.map { "\($0.user.id) \($0.kind.name)" })
-            #expect(mentions == ["fay subscription", "ben friend", "dan blocked"] && page.mentions.count == 3)
+            #expect(mentions == ["fay subscription", "ben friend", "dan blocked", "dan visibility"] && page.mentions.count == 4)
             #expect(!facts.contains { $0.contains("private") })
         }
     }

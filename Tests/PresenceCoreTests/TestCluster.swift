@@ -311,7 +311,9 @@ struct TestCluster {
         case .deliver(let delivery):
             guard let isAccepted = webhooks.receive(delivery, from: index, at: now) else { return }
             processes[index].node.answered(WebhookAnswer(to: delivery, isAccepted: isAccepted), at: now)
-        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .traced: break
+        case .resumeDeletion(let user):
+            processes[index].node.perform(.deleteUser, caller: user, origin: .backEnd, seesAll: true, gateway: nil, token: 1 << 40, at: now)
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .traced, .truncateLog: break
         }
     }
 

@@ -172,7 +172,8 @@ package class ClusterProcess {
             case .deleteRows(let rows):
                 passOn(.effect(effect, of: effects))
                 disk.deleteRows(rows)
-            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock, .deliver, .traced:
+            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock, .deliver, .traced, .truncateLog,
+                .resumeDeletion:
                 passOn(.effect(effect, of: effects))
             }
         }

@@ -213,7 +213,7 @@ extension SimulatedCluster {
         case .computeRing(let members):
             stage.plan(.ringComputed(node: node, run: nodes[node].run, members), after: stage.random.microseconds(500...40_000))
         case .followSystemClock: nodes[node].adoptSystemClock()
-        case .traced: break  // No simulated client traces its calls.
+        case .traced, .truncateLog, .resumeDeletion: break  // No simulated client traces its calls, and no user is deleted.
         case .superseded(let card): Twins.end(node, .superseded(by: card), &self)
         case .membership(let id, let isAlive):
             if isAlive { for member in nodes where member.id == id { (nodes[node].metAt, member.metAt) = (time, time) } }

@@ -3,7 +3,7 @@ import PresenceWire
 /// The kicks of users, by which every node rejects tokens that were issued before (X5).
 struct Kicks {
     /// How long a kick counts: 30 days. No token should be valid for longer.
-    static let horizon: Milliseconds = 30 * 86_400_000
+    static let horizon = Deletion.keptFor
 
     struct Entry {
         /// The time of the kick, by the clock of the user's owner. All nodes use this time, however their clocks differ.

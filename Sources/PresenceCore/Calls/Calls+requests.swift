@@ -20,6 +20,7 @@ extension Calls {
         _ request: Request, from peer: PeerIndex, hasWaited: Bool = false, _ edge: borrowing Edge, _ owner: inout Owner,
         _ replication: borrowing Replication, _ cluster: inout Cluster, at now: Now
     ) -> PassedRequest {
+        if MentionRemoval.answers(request, from: peer, &owner, replication, &cluster, at: now) { return .done }
         if let reply = replyWithoutUser(to: request, edge, &owner, cluster, at: now) {
             cluster.send(reply, to: peer)
             return .done
@@ -28,7 +29,8 @@ extension Calls {
         if case .explain(_, .load) = request.operation { return .load(request) }
         guard cluster.decides(request.user, for: peer) else { return .done }
         var reply = request.refusal(by: owner, replication, cluster, at: now)
-        if reply == nil { reply = delayed(request, owner, at: now) }
+        // The user has reached a rate limit.
+        if reply == nil { reply = delay(of: request, owner, at: now).map { .answer(id: request.id, .rateLimited(retryAfter: UInt64($0))) } }
         if let reply {
             cluster.send(reply, to: peer)
             return .done
@@ -47,8 +49,7 @@ extension Calls {
             cluster.send(
                 .answer(id: request.id, ExplanationText.part(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
         case .issueTicket(let ticket):
-            let answer = Answer(tickets.issue(ticket, to: request.user, at: now.instant))
-            cluster.send(.answer(id: request.id, answer), to: peer)
+            cluster.send(.answer(id: request.id, Answer(tickets.issue(ticket, to: request.user, at: now.instant))), to: peer)
         case .redeemTicket(let ticket):
             let refusal = tickets.redeem(ticket, of: request.user, at: now.instant)
             cluster.send(.answer(id: request.id, refusal.map { .refused($0) } ?? .done), to: peer)
@@ -87,11 +88,6 @@ extension Calls {
         default: answer = nil
         }
         return answer.map { .answer(id: request.id, $0) }
-    }
-
-    /// The reply to a request beyond the rate limit of its user; nil if the request is performed.
-    private mutating func delayed(_ request: Request, _ owner: borrowing Owner, at now: Now) -> Message? {
-        delay(of: request, owner, at: now).map { .answer(id: request.id, .rateLimited(retryAfter: UInt64($0))) }
     }
 }
 

@@ -104,6 +104,7 @@ struct Calls {
         if rates.counted(id, answer, at: now.instant) { return }
         guard waiting.sent[id]?.request.operation.isAnswered(by: answer) == true else { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
+        if pending.call == .deleteUser, DeleteUser.takes(answer, of: sent.call, &self, edge, &cluster) { return }
         switch answer {
         case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
@@ -285,6 +286,7 @@ struct Calls {
         case .explain where !pending.answered.explanations.isEmpty, .clusterLoad where !pending.answered.explanations.isEmpty:
             finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)
+        case .deleteUser: finish(index, pending.answered.deletion.answerOfTimeout, edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
             finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), edge, &cluster)

@@ -29,6 +29,8 @@ struct PendingCalls {
         var onlineTotal = 0
         /// For `exportUser`.
         var export = ExportUser.Parts()
+        /// For `deleteUser`.
+        var deletion = DeleteUser.Parts()
     }
 
     /// The answers for which a call waits.

@@ -23,6 +23,7 @@ struct Composition: ~Copyable {
     var webhooks = Webhooks()
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
+    private var nextResumptionAt = Instant(nanoseconds: 0)
 
     init(own: Peer, cluster name: String, gatewaysCount: Int, joins: Bool, settings: CoreSettings) {
         cluster = Cluster(own: own, name: name, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
@@ -43,7 +44,7 @@ struct Composition: ~Copyable {
         case .clock: owner.observe(row.version)
         default:
             replication.noteWritten(row.user.slot)
-            try owner.load(row, at: now)
+            try owner.load(row, at: now, &cluster.outbox)
         }
     }
 
@@ -212,6 +213,7 @@ struct Composition: ~Copyable {
         edge.pushDue(owner.policies, &cluster, at: now)
         edge.sweep(&cluster, at: now)
         expire(at: now)
+        OpenDeletions.resume(&owner, &cluster, at: now, next: &nextResumptionAt)
         edge.retryMisrouted(&owner, &cluster, at: now)
         perform(SlotTransfer.advance(&cluster, at: now), at: now)
         SlotTransfer.fetchPrepared(owner, &cluster)

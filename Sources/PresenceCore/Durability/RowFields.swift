@@ -43,6 +43,7 @@ extension Row {
         case .profileSubscription: _ = try ProfileSubscription(self)
         case .webhookLog: _ = try WebhookLog(self)
         case .answeredCall: _ = try AnsweredCall(self)
+        case .deletion: _ = try Deletion(self)
         case .status, .subscription, .visibility, .member, .clock, .policy, .kick: throw RowError(self, "is not a row of a list")
         }
     }

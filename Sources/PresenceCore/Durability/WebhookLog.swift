@@ -101,6 +101,14 @@ struct WebhookLog: Equatable {
         return waiting
     }
 
+    /// Removes the events that name a user who was deleted. Returns whether there were any.
+    mutating func forget(_ user: UserID) -> Bool {
+        let name = user.inJSON
+        let count = events.count
+        _ = remove { $0.json.contains(name) }
+        return events.count < count
+    }
+
     /// Has the delivered events since a time delivered again. Returns how many, and whether all events since then are kept.
     mutating func replay(since: Milliseconds) -> (count: Int, isComplete: Bool) {
         var count = 0
@@ -127,6 +135,23 @@ struct WebhookLog: Equatable {
         joined.events = (joined.events + unknown).sorted { $0.version < $1.version }
         if older.newest > newest { joined.sessions = older.sessions }
         return joined
+    }
+}
+
+extension UserID {
+    /// The ID as it stands in JSON, with its quotes.
+    var inJSON: [UInt8] {
+        var json = JSONWriter(reserving: 64)
+        json.string(String(id))
+        return json.bytes
+    }
+}
+
+extension [UInt8] {
+    /// Whether the bytes contain others.
+    func contains(_ part: [UInt8]) -> Bool {
+        guard let first = part.first, count >= part.count else { return part.isEmpty }
+        return self[...(count - part.count)].indices.contains { self[$0] == first && self[$0...].starts(with: part) }
     }
 }
 

@@ -10,12 +10,12 @@ public enum EventText {
     /// - Parameters:
     ///   - viewer: the user that is pushed the event; nil if none of the records is the viewer's own.
     ///   - policy: the policy of the viewer's app. It rules how a user is shown its own status (``PresenceWire/Policy/SelfReport``).
-    ///   - unsure: the users about whom the node may not know better.
+    ///   - unsure: the users about whom the node may not know better. A client that resumes from an event with some is sent all records.
     public static func statusChanged(
         _ records: some Sequence<Record>, to viewer: UserID? = nil, _ policy: Policy = Policy(), unsure: UnsureUsers = .none,
         id position: Milliseconds
     ) -> [UInt8] {
-        event("event: onUserStatusChanged\nid: ", id: position, reserving: 512) { json in
+        event("event: onUserStatusChanged\nid: ", id: unsure.isEmpty ? position : 0, reserving: 512) { json in
             json.key("userStatusList")
             json.array { json in
                 for record in records {

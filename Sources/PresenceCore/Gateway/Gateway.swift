@@ -198,9 +198,9 @@ public struct Gateway: ~Copyable {
             return 0
         }
         watches.store(record, of: user)
-        let isMarkedAnew = wasUnsure.map { UnsureRecords.release(record, of: user, wasUnsure: $0, in: &self) } ?? false
+        let isPushed = wasUnsure.map { UnsureRecords.release(record, of: user, wasUnsure: $0, in: &self) } ?? false
         pushProfile(record, after: old, of: user)
-        if isMarkedAnew { return 0 }
+        guard !isPushed else { return 0 }
         let policy = policies.policy(of: record.user)
         let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
         let count =
@@ -579,8 +579,7 @@ public struct Gateway: ~Copyable {
 
     /// Encodes an event with one record; returns the index of its bytes in ``output``.
     private mutating func encode(_ record: Record, to viewer: UserID?, _ policy: Policy) -> Int32 {
-        let id = unsure.isEmpty ? position : 0
-        return output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: id))
+        output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: position))
     }
 
     // MARK: Invariants

@@ -40,6 +40,8 @@ package struct Owner: ~Copyable {
     /// The number of members of the ring.
     private(set) var nodesCount = 1
     private var removal = UserRemoval()
+    /// The users of this node, owned or not, whose deletions have not ended.
+    private(set) var openDeletions: Set<UserID> = []
 
     init(clock: VersionClock, settings: CoreSettings) {
         policies = Policies(standard: settings.policy, configured: settings.policies)
@@ -175,6 +177,8 @@ package struct Owner: ~Copyable {
     ///
     /// - Parameter isOwn: whether the record comes from this node's disk, whose clock is trusted.
     mutating func keep(_ record: Record, at index: Index, isOwn: Bool = false, now: Now) -> Bool {
+        // Of a deleted user nothing older counts, whoever holds it.
+        if users[index].isVoid(record.version, .status) { return false }
         let merge = RecordMerge(of: record, into: users[index].record)
         guard merge.hasNews else { return false }
         if isOwn { clock.observe(merge.newestVersion) } else if !accepts(merge.newestVersion, at: now) { return false }
@@ -287,8 +291,10 @@ package struct Owner: ~Copyable {
 
     // MARK: The cluster
 
-    /// Loads a durable row: see ``ReceivedRows/load(_:into:at:)``.
-    mutating func load(_ row: Row, at now: Now) throws(RowError) { try ReceivedRows.load(row, into: &self, at: now) }
+    /// Loads a durable row: see ``ReceivedRows/load(_:into:at:_:)``.
+    mutating func load(_ row: Row, at now: Now, _ outbox: inout Outbox) throws(RowError) {
+        try ReceivedRows.load(row, into: &self, at: now, &outbox)
+    }
 
     /// Notes the number of members of a new ring.
     mutating func ringChanged(nodesCount: Int) { self.nodesCount = nodesCount }
@@ -377,6 +383,11 @@ package struct Owner: ~Copyable {
 
     /// Removes a user from memory.
     mutating func remove(_ user: Index) { users.remove(user) }
+
+    /// Notes whether the deletion of a user has begun and not ended.
+    mutating func noteDeletion(of user: UserID, isOpen: Bool) {
+        if isOpen { openDeletions.insert(user) } else { openDeletions.remove(user) }
+    }
 
     /// Changes the counters.
     @inline(__always)

@@ -9,9 +9,11 @@ struct ReceivedRows {
     let now: Now
 
     /// Takes a durable row back at the start.
-    static func load(_ row: Row, into owner: inout Owner, at now: Now) throws(RowError) {
+    static func load(_ row: Row, into owner: inout Owner, at now: Now, _ outbox: inout Outbox) throws(RowError) {
         owner.observe(row.version)
         let user = owner.index(of: row.user)
+        // The disk had not deleted it yet when the node ended.
+        if owner.users[user].isVoid(row.version, row.kind) { return outbox.deletedRows.append(row) }
         switch row.kind.place {
         case .record: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
         case .visibility:
@@ -20,7 +22,9 @@ struct ReceivedRows {
         case .subscriptions:
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.modify(user) { _ = $0.subscriptions.merge(entry) }
-        case .list: try owner.load(listed: row, of: user)
+        case .list:
+            try owner.load(listed: row, of: user)
+            if row.kind == .deletion { UserDeletion.apply(row.version, to: user, of: &owner, in: &outbox[at: now]) }
         case .node, .everyNode: throw RowError(row, "is not a row of a user")
         }
         owner.schedule(user, at: now)
@@ -39,6 +43,10 @@ struct ReceivedRows {
             }
             let (user, isNew) = owner.insert(row.user)
             if isNew, !isOwned(row.user) { owner.modify(user) { $0.isReplica = true } }
+            if owner.users[user].isVoid(row.version, row.kind) {
+                if owner.users[user].isReplica { outbox.rowsForOwners += owner.users[user].rowsOfDeletion }
+                continue
+            }
             if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {
                 lists.append(LateRows(user: user, kind: row.kind, version: owner.users[user].list(row.kind).version))
             }
@@ -47,7 +55,7 @@ struct ReceivedRows {
             let isWritten =
                 switch row.kind.place {
                 case .record: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
-                case .visibility: merge(owner.users[user].published(try Privacy(row)), of: user, into: &owner, &outbox)
+                case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
                 case .subscriptions: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
                 case .list(.call, _): try AnsweredCalls.merge(row, of: user, in: &owner, in: &outbox[at: now])
                 case .list: try owner.merge(listed: row, of: user, in: &outbox[at: now])
@@ -181,6 +189,8 @@ struct ReceivedRows {
     ) -> Bool {
         let record = owner.users[user].record
         guard privacy.isNewer(than: record.privacy), owner.accepts(privacy.version, at: now) else { return false }
+        if owner.users[user].isVoid(privacy.writtenAt, .visibility) { return false }
+        let privacy = owner.users[user].published(privacy)
         let old = record.privacy?.version ?? .zero
         // Under the current version a viewer may have received the record by another visibility, whichever of them shows more.
         let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
@@ -211,6 +221,11 @@ struct ReceivedRows {
 }
 
 extension OwnedUser {
+    /// The rows that tell another node of the user's deletion.
+    fileprivate var rowsOfDeletion: [Row] {
+        list(.deletion).entries.map { Row($0, of: record.user, .deletion) } + (record.version > .zero ? [Row(record)] : [])
+    }
+
     /// The record of a row from disk or from another node.
     ///
     /// The visibility has a row of its own. A record whose writer did not know the newest visibility, or the newest hidden views, has none.

@@ -60,6 +60,8 @@ public enum CallAnswer: Equatable, Sendable {
     case replayed(eventsCount: Int, isComplete: Bool)
     /// Answers `exportUser`.
     indirect case userExported(UserExport)
+    /// Answers `deleteUser`.
+    indirect case userDeleted(Deletion)
     /// Answers `issueTicket` with the ticket.
     case ticket(String)
     /// Answers `explain` with the parts that have arrived, each a JSON object.

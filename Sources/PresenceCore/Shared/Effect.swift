@@ -20,6 +20,10 @@ public enum Effect: Sendable {
     ///
     /// All writes come first. A crash or a failing disk may leave some rows, which the next start deletes again.
     case deleteRows([Row])
+    /// Empty the log of the disk after all rows that wait: it has rows as they were before a user was deleted.
+    case truncateLog
+    /// Perform ``Call/deleteUser`` for a user of this node whose deletion has not ended.
+    case resumeDeletion(UserID)
     /// Open a link to a node that is not linked.
     case connect(Peer)
     /// Send to this peer: call ``Node/nextBatch(for:at:)`` until it returns nil.

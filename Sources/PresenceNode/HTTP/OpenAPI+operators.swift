@@ -41,7 +41,8 @@ extension OpenAPI {
             GetAppPolicy.description,
         ]
         + ([
-            .clusterLoad, .setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .exportUser, .importFacts,
+            .clusterLoad, .setAppPolicy, .importUsers, .queryOnlineStatus, .onlineUsers, .replayWebhooks, .kick, .deleteUser, .exportUser,
+            .importFacts,
             .explain,
         ] as [API.OperatorCall]).map { $0.type.description }
 

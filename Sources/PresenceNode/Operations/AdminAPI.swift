@@ -10,7 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterLoad, clusterStatus, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers, kick,
+        case clusterLoad, clusterStatus, deleteUser, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers,
+            kick,
             onlineUsers, queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
@@ -178,6 +179,7 @@ final class AdminAPI {
             try GetAppPolicy.check(fields, by: caller.user)
             GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
         case .clusterLoad: return try call(.clusterLoad, fields, body, caller, span, then: respond)
+        case .deleteUser: return try call(.deleteUser, fields, body, caller, span, then: respond)
         case .explain: return try call(.explain, fields, body, caller, span, then: respond)
         case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
         case .exportUser: return try call(.exportUser, fields, body, caller, span, then: respond)

@@ -52,6 +52,8 @@ public final class SQLiteStore: Store {
         let completion: (@Sendable (Result<Void, StoreError>) -> Void)?
         /// Whether the database is complete once this is on disk.
         var completes = false
+        /// Whether the log is emptied once this is on disk.
+        var truncatesLog = false
         /// Slots whose rows are deleted before ``rows`` are written.
         var deletedSlots: Set<Slot> = []
         /// Rows to delete if they still have these versions. ``rows`` have other versions.
@@ -216,6 +218,8 @@ public final class SQLiteStore: Store {
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
             try database.execute(sql: "PRAGMA journal_mode = WAL")
             try database.execute(sql: "PRAGMA synchronous = FULL")
+            // Deleted and replaced rows leave no bytes in free pages: users may have been deleted.
+            try database.execute(sql: "PRAGMA secure_delete = ON")
             // In KiB: the inner pages of the tree of some million rows, which every write reads.
             try database.execute(sql: "PRAGMA cache_size = -16384")
         }
@@ -226,7 +230,22 @@ public final class SQLiteStore: Store {
             // An older binary reads the version in the header of the file.
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         }
+        try wipe(queue, path)
         return queue
+    }
+
+    /// A file that says that users were deleted: pages of the database keep copies of rows in their unused parts, which `secure_delete`
+    /// does not reach.
+    private static func wipeMark(of path: String) -> String { path + "-wipe" }
+
+    /// Writes all pages anew, without anything that was removed, if users were deleted since the last start.
+    private static func wipe(_ queue: DatabaseQueue, _ path: String) throws {
+        guard FileManager.default.fileExists(atPath: wipeMark(of: path)) else { return }
+        do {
+            try queue.vacuum()
+            _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try FileManager.default.removeItem(atPath: wipeMark(of: path))
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL { return }  // The next start tries again.
     }
 
     /// Creates the file under another name and without a write-ahead log, then renames it.
@@ -324,6 +343,11 @@ public final class SQLiteStore: Store {
             guard append([part]) == nil else { return }  // The rows stay until the next start.
             rest = rest.dropFirst(Self.rowsInBulkOfGroup)
         }
+    }
+
+    public func truncateLog() {
+        // Bulk, so that it follows all rows that wait.
+        _ = append([Pending(rows: [], isUrgent: false, completion: nil, truncatesLog: true)])
     }
 
     public var isIncomplete: Bool {
@@ -469,6 +493,11 @@ public final class SQLiteStore: Store {
             try catchUp()
             repair(group)
             try put(group)
+            if group.contains(where: \.truncatesLog) {
+                let mark = Self.wipeMark(of: path)
+                if !FileManager.default.fileExists(atPath: mark) { try PrivateFiles.make(mark) }
+                scrubber.checkpoint(.truncate)
+            }
             try removeMark()
             // Rows in deleted files are on no disk.
             try checkFiles()

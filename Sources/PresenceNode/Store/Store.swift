@@ -82,6 +82,8 @@ public protocol Store: AnyObject, Sendable {
     ///
     /// Rows that are left when the store closes, or when a write fails, are there at the next start.
     func deleteRows(_ rows: [Row])
+    /// Empties the log soon after the rows that wait now, so that it has no rows as they were before. The next start writes all pages anew.
+    func truncateLog()
     /// Writes all rows that wait, and closes.
     func close()
     var statistics: StoreStatistics { get }

@@ -200,22 +200,34 @@ public struct Mention: Hashable, Sendable {
     public init(user: UserID, kind: Row.Kind) { (self.user, self.kind) = (user, kind) }
 }
 
-/// Reads which users of a node have facts about the request's user.
+/// Reads which users of a node have facts about the request's user, or removes these facts.
 public struct MentionRequest: OwnRequest {
     public typealias Answer = MentionAnswer
 
     /// The first slot that is searched.
     public let slot: Slot
+    /// Whether the facts that are found are removed.
+    public let removes: Bool
 
-    public init(from slot: Slot) { self.slot = slot }
+    public init(from slot: Slot, removes: Bool = false) { (self.slot, self.removes) = (slot, removes) }
 
     init(from wire: inout WireReader) throws(DecodeError) {
-        let number = try wire.unsigned()
-        guard let slot = Slot(exactly: number) else { throw .outOfRange(Int64(clamping: number)) }
-        self.slot = slot
+        slot = try Self.slot(from: &wire)
+        removes = try wire.flag()
     }
 
-    func write(into wire: inout WireWriter) { wire.unsigned(UInt64(slot)) }
+    func write(into wire: inout WireWriter) {
+        wire.unsigned(UInt64(slot))
+        wire.tag(removes ? 1 : 0)
+    }
+}
+
+extension MentionRequest {
+    fileprivate static func slot(from wire: inout WireReader) throws(DecodeError) -> Slot {
+        let number = try wire.unsigned()
+        guard let slot = Slot(exactly: number) else { throw .outOfRange(Int64(clamping: number)) }
+        return slot
+    }
 }
 
 /// The facts about a user that a node has found.
@@ -237,7 +249,7 @@ public struct MentionAnswer: OwnAnswer {
         mentions = try wire.list { reader throws(DecodeError) in
             Mention(user: try reader.user(), kind: try reader.tag(as: Row.Kind.self))
         }
-        next = try wire.optional { reader throws(DecodeError) in try MentionRequest(from: &reader).slot }
+        next = try wire.optional { reader throws(DecodeError) in try MentionRequest.slot(from: &reader) }
     }
 
     func write(into wire: inout WireWriter) {
@@ -245,6 +257,6 @@ public struct MentionAnswer: OwnAnswer {
             wire.user(mention.user)
             wire.tag(mention.kind)
         }
-        wire.optional(next) { MentionRequest(from: $1).write(into: &$0) }
+        wire.optional(next) { $0.unsigned(UInt64($1)) }
     }
 }

@@ -186,6 +186,23 @@ public struct Privacy: Hashable, Sendable {
         return next
     }
 
+    /// Whether a list, a view or news that wait name a viewer.
+    public func names(_ viewer: UserID) -> Bool { without(viewer, at: version) != nil }
+
+    /// The same without a viewer who was deleted; nil if nothing here names the viewer.
+    public func without(_ viewer: UserID, at time: Version) -> Privacy? {
+        var next = self
+        next.visibility.listed.removeAll { $0 == viewer }
+        next.visibility.friends?.removeAll { $0 == viewer }
+        next.visibility.blocked.removeAll { $0 == viewer }
+        next.named.removeAll { $0.user == viewer }
+        next.news.remove(viewer)
+        if next == self { return nil }
+        next.version = time
+        next.dropUnusedContents()
+        return next
+    }
+
     /// Has the news of the profile wait for those from whom the visibility keeps them, and ends the wait for all others.
     ///
     /// - Parameters:

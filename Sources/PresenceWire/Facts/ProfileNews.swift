@@ -62,6 +62,9 @@ public struct ProfileNews: Hashable, Sendable {
         return index < named.count && named[index].user == viewer ? named[index].entry : others
     }
 
+    /// Removes the entry of a viewer.
+    mutating func remove(_ viewer: UserID) { named.removeAll { $0.user == viewer } }
+
     /// Whether the news wait for exactly those from whom a visibility keeps them.
     ///
     /// - Parameter waitsWhileInvisible: the setting `profile.newsWaitWhileInvisible`.

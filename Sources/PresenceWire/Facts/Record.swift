@@ -194,6 +194,8 @@ public struct Row: Hashable, Sendable {
         case webhookLog = 17
         /// A recent call with a key of its client, and its answer; the key is that of the call. The row ends without a tombstone.
         case answeredCall = 18
+        /// The deletion of the user (``Deletion``); the key is empty. The user's rows that are not newer do not count.
+        case deletion = 19
     }
 
     public var user: UserID

@@ -37,7 +37,7 @@ extension Row.Kind {
         case .friend, .pendencyIn, .pendencyOut, .blocked: .list(key: .user, hasSequence: true)
         case .friendGroup: .list(key: .group, hasSequence: true)
         case .chainOutbox, .profileSubscription: .list(key: .user, hasSequence: false)
-        case .profile, .pendencyRead, .webhookLog: .list(key: .none, hasSequence: false)
+        case .profile, .pendencyRead, .webhookLog, .deletion: .list(key: .none, hasSequence: false)
         case .answeredCall: .list(key: .call, hasSequence: false)
         case .member, .clock: .node
         case .policy, .kick: .everyNode

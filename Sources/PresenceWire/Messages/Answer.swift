@@ -53,6 +53,8 @@ public enum Answer: Hashable, Sendable {
     case factsImported(FactImportAnswer)
     /// Answers `mentions`.
     case mentioned(MentionAnswer)
+    /// Answers `deleteUser`.
+    case deleted(DeletionAnswer)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -84,6 +86,7 @@ private enum AnswerTag: UInt8 {
     case factsExported = 23
     case factsImported = 24
     case mentioned = 25
+    case deleted = 26
 }
 
 extension WireWriter {
@@ -140,6 +143,7 @@ extension WireWriter {
         case .factsExported(let answer): tagged(.factsExported) { answer.write(into: &$0) }
         case .factsImported(let answer): tagged(.factsImported) { answer.write(into: &$0) }
         case .mentioned(let answer): tagged(.mentioned) { answer.write(into: &$0) }
+        case .deleted(let answer): tagged(.deleted) { answer.write(into: &$0) }
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -218,6 +222,7 @@ extension WireReader {
         case .factsExported: return .factsExported(try FactExportAnswer(from: &self))
         case .factsImported: return .factsImported(try FactImportAnswer(from: &self))
         case .mentioned: return .mentioned(try MentionAnswer(from: &self))
+        case .deleted: return .deleted(try DeletionAnswer(from: &self))
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .blocked: return .blocked(try ChainOutcome.list(from: &self), remnant: try Remnant(from: &self))
         case .refused:

@@ -62,8 +62,10 @@ public enum OwnerOperation: Hashable, Sendable {
     case exportFacts(FactExportRequest)
     /// Takes facts into the user's lists.
     case importFacts(FactImportRequest)
-    /// Reads which users that the node owns have facts about the user. All nodes are asked.
+    /// Reads which users that the node owns have facts about the user, or removes these facts. All nodes are asked.
     case mentions(MentionRequest)
+    /// A step of the user's deletion.
+    case deleteUser(DeletionRequest)
 
     /// The users of one request for sessions: 50, so that the answer fits into a batch.
     public static let sessionsUsersMax = 50
@@ -73,10 +75,12 @@ public enum OwnerOperation: Hashable, Sendable {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
         case .subscriptions, .records, .visibility, .logout, .renew, .explain, .followers, .countQuery, .friends, .checkRelations,
-            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts, .mentions:
+            .profiles, .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts:
             false
         case .friendCall(let call): call.isChange
         case .importFacts(let request): !request.isDryRun
+        case .mentions(let request): request.removes
+        case .deleteUser(let step): !step.isRead
         }
     }
 
@@ -96,20 +100,22 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isRead: Bool {
         switch self {
         case .subscriptions, .records, .visibility, .explain, .followers, .countQuery, .friends, .checkRelations, .profiles, .sessions,
-            .onlineUsers, .exportFacts, .mentions:
+            .onlineUsers, .exportFacts:
             true
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain, .logout, .renew,
             .issueTicket, .redeemTicket, .replayWebhooks:
             false
         case .friendCall(let call): !call.isChange
         case .importFacts(let request): request.isDryRun
+        case .mentions(let request): !request.removes
+        case .deleteUser(let step): step.isRead
         }
     }
 
     /// Whether the answer states a profile or the user's lists. Unlike a status, they do not say up to which time they are known.
     public var readsLists: Bool {
         switch self {
-        case .chain, .friends, .friendCall, .checkRelations, .profiles, .exportFacts, .importFacts, .mentions: true
+        case .chain, .friends, .friendCall, .checkRelations, .profiles, .exportFacts, .importFacts, .mentions, .deleteUser: true
         case .setSelfStatus, .publishEvent, .subscribe, .followers, .unsubscribe, .subscriptions, .records, .countQuery, .setVisibility,
             .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .issueTicket, .redeemTicket, .sessions, .onlineUsers,
             .replayWebhooks:
@@ -157,6 +163,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .importFacts(let request):
             if let given = FactImportAnswer(answer) { given.outcomes.count == request.facts.count } else { false }
         case .mentions(let request): request.isAnswered(by: answer)
+        case .deleteUser(let step): step.isAnswered(by: answer)
         }
     }
 
@@ -218,6 +225,7 @@ private enum OperationTag: UInt8 {
     case exportFacts = 33
     case importFacts = 34
     case mentions = 35
+    case deleteUser = 36
 }
 
 extension WireWriter {
@@ -258,9 +266,7 @@ extension WireWriter {
             tag(OperationTag.setVisibility)
             visibility(change)
         case .visibility: tag(OperationTag.visibility)
-        case .countQuery(let isMade):
-            tag(OperationTag.countQuery)
-            tag(isMade ? 1 : 0)
+        case .countQuery(let isMade): tagged(.countQuery) { $0.tag(isMade ? 1 : 0) }
         case .logout(let session): tagged(.logout) { $0.optional(session) { $0.session($1) } }
         case .renew(let session, let expiresAt): tagged(.renew) { RenewRequest(session: session, expiresAt: expiresAt).write(into: &$0) }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
@@ -288,6 +294,7 @@ extension WireWriter {
         case .exportFacts(let request): tagged(.exportFacts) { request.write(into: &$0) }
         case .importFacts(let request): tagged(.importFacts) { request.write(into: &$0) }
         case .mentions(let request): tagged(.mentions) { request.write(into: &$0) }
+        case .deleteUser(let step): tagged(.deleteUser) { step.write(into: &$0) }
         case .kick(let reason): tagged(.kick) { $0.text(reason) }
         case .setPolicy(let change): tagged(.setPolicy) { $0.text(String(decoding: change, as: UTF8.self)) }
         }
@@ -311,12 +318,9 @@ extension WireReader {
         case .setSelfStatus:
             return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
         case .subscribe:
-            let targets = try list { reader throws(DecodeError) in
-                OwnerOperation.Target(user: try reader.user(), delivered: try reader.delivered())
-            }
+            let targets = try list { reader throws(DecodeError) in try OwnerOperation.Target(from: &reader) }
             return .subscribe(
-                targets, seconds: try optionalSeconds(), subscribeType: try tag(),
-                session: try originSession(), isCounted: try flag())
+                targets, seconds: try optionalSeconds(), subscribeType: try tag(), session: try originSession(), isCounted: try flag())
         case .followers: return .followers(try users())
         case .unsubscribe:
             return .unsubscribe(
@@ -353,10 +357,17 @@ extension WireReader {
         case .exportFacts: return .exportFacts(try FactExportRequest(from: &self))
         case .importFacts: return .importFacts(try FactImportRequest(from: &self))
         case .mentions: return .mentions(try MentionRequest(from: &self))
+        case .deleteUser: return .deleteUser(try DeletionRequest(from: &self))
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }
     }
 
     mutating func explained() throws(DecodeError) -> OwnerOperation.Explained { try tag(as: OwnerOperation.Explained.self) }
+}
+
+extension OwnerOperation.Target {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(user: try wire.user(), delivered: try wire.delivered())
+    }
 }

@@ -112,10 +112,10 @@ import Testing
     @Test("The kinds of rows keep their numbers on disk") func numbers() {
         let kinds: [Row.Kind] = [
             .status, .subscription, .member, .clock, .policy, .kick, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked,
-            .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription, .webhookLog, .answeredCall,
+            .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription, .webhookLog, .answeredCall, .deletion,
         ]
-        #expect(kinds.map(\.rawValue) == Array(1...18) && kinds == Row.Kind.allCases)
-        #expect(Row.Kind.ofUsers.map(\.rawValue) == [1, 2, 7] + Array(8...18))
+        #expect(kinds.map(\.rawValue) == Array(1...19) && kinds == Row.Kind.allCases)
+        #expect(Row.Kind.ofUsers.map(\.rawValue) == [1, 2, 7] + Array(8...19))
     }
 
     @Test("A row of an unknown kind is refused") func unknownKind() {
@@ -123,8 +123,8 @@ import Testing
         writer.row(Row(BlockedUser(since: 1), of: user("ann"), key: "bob", version: Self.version))
         let place = writer.bytes.firstIndex(of: Row.Kind.blocked.rawValue)!
         var bytes = writer.bytes
-        bytes[place] = 19
-        #expect(throws: DecodeError.unknownTag(19)) {
+        bytes[place] = 20
+        #expect(throws: DecodeError.unknownTag(20)) {
             try bytes.withUnsafeBytes { bytes in
                 var reader = WireReader(bytes)
                 return try reader.row()

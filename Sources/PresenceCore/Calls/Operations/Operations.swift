@@ -63,7 +63,8 @@ extension API {
 
     /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
     package enum OperatorCall: CaseIterable, Sendable {
-        case clusterLoad, explain, exportUser, importFacts, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks, setAppPolicy
+        case clusterLoad, deleteUser, explain, exportUser, importFacts, importUsers, kick, onlineUsers, queryOnlineStatus, replayWebhooks,
+            setAppPolicy
 
         package var name: String { "\(self)" }
 
@@ -71,6 +72,7 @@ extension API {
         package var type: any OperatorOperation.Type {
             switch self {
             case .clusterLoad: ClusterLoad.self
+            case .deleteUser: DeleteUser.self
             case .explain: Explain.self
             case .exportUser: ExportUser.self
             case .importFacts: ImportFacts.self
@@ -122,6 +124,8 @@ public enum Call: Equatable, Sendable {
     case replayWebhooks(since: Milliseconds)
     /// Reads a page of all that the cluster holds about the caller.
     case exportUser(after: UserExport.Position?)
+    /// Deletes the caller.
+    case deleteUser
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -154,7 +158,7 @@ extension Call {
             .checkRelations:
             true
         case .getUserStatus, .explain, .clusterLoad, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers,
-            .replayWebhooks, .exportUser:
+            .replayWebhooks, .exportUser, .deleteUser:
             false
         }
     }
@@ -167,7 +171,7 @@ extension OwnerOperation {
     /// Whether a call that the caller's owner decides concerns the caller as a user of the app.
     fileprivate var needsUser: Bool {
         switch self {
-        case .kick, .issueTicket, .redeemTicket, .exportFacts, .importFacts, .mentions: false
+        case .kick, .issueTicket, .redeemTicket, .exportFacts, .importFacts, .mentions, .deleteUser: false
         default: true
         }
     }
@@ -206,6 +210,7 @@ extension Calls {
             askAllNodes(.replayWebhooks(app: String(caller.app), since: since), of: caller, for: index, &cluster)
         case .clusterLoad: askAllNodes(.explain(caller, .load), of: caller, for: index, &cluster)
         case .exportUser(let position): ExportUser.begin(after: position, of: caller, for: index, &self, &cluster)
+        case .deleteUser: DeleteUser.begin(caller, for: index, &self, &cluster)
         case .explain(let target): Explain.ask(about: target, by: caller, for: index, &self, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
@@ -265,11 +270,22 @@ extension OwnerRequest {
         case .importFacts(let request):
             let outcomes = FactImport.perform(request, of: id, on: &owner, at: now, into: &outbox)
             answerWhenStored(FactImportAnswer(outcomes).answer, into: &outbox)
+        case .deleteUser(let step): answerDeletion(step, on: &owner, into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
             .replayWebhooks, .renew, .mentions:
             return false
         }
         return true
+    }
+
+    private func answerDeletion(_ step: DeletionRequest, on owner: inout Owner, into outbox: inout Outbox) {
+        let deletion = UserDeletion(id: id, now: now)
+        switch step {
+        case .find: answerAsWritten(deletion.found(by: owner).answer, into: &outbox)
+        case .begin(let removed, let nodes):
+            answerWhenStored(deletion.begin(removed, at: nodes, on: &owner, into: &outbox).answer, into: &outbox)
+        case .end: answerWhenStored(deletion.end(on: &owner, into: &outbox).answer, into: &outbox)
+        }
     }
 
     private func followCall(by session: OriginSession) -> FollowCall { FollowCall(request: request, session: session, now: now) }
@@ -295,7 +311,8 @@ extension RateLimits.Kind {
             guard case .own = check.side else { return nil }
             self = .chain
         case .followers, .records, .countQuery, .visibility, .logout, .renew, .explain, .kick, .register, .setPolicy, .friends, .profiles,
-            .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts, .importFacts, .mentions:
+            .issueTicket, .redeemTicket, .sessions, .onlineUsers, .replayWebhooks, .exportFacts, .importFacts, .mentions,
+            .deleteUser:
             return nil
         }
     }

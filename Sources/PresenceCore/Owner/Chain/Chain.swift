@@ -543,9 +543,10 @@ extension Owner {
     /// - Parameters:
     ///   - isSilent: whether sessions are told nothing. They follow new friends all the same.
     ///   - showsLists: whether the visibility of the user follows the changes. Otherwise the caller shows the lists after all changes.
+    ///   - tellsWebhook: whether the changes are events of the app's webhook.
     mutating func write(
         _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, isSilent: Bool = false, showsLists: Bool = true,
-        in turn: inout Turn
+        tellsWebhook: Bool = true, in turn: inout Turn
     ) {
         let id = users.user(at: user)
         let hasListener = !users[user].streams.isEmpty || policies.policy(of: id).tellsWebhook(.friends)
@@ -583,17 +584,6 @@ extension Owner {
         if ListMarks.showGroups(replaced, of: user, in: &self, in: &turn) { news?.noteState() }
         SubscriptionEnds.endNonFriends(of: user, after: changes, by: &self, in: &turn)
         if showsLists { ChainVisibility(user: user).show(after: changes, by: &self, in: &turn) }
-        news?.tell(user, isSilent: isSilent, of: &self, in: &turn)
-    }
-}
-
-extension Outbox {
-    /// Writes a user's rows about another user again.
-    mutating func writeAgain(_ kinds: [Row.Kind], about other: String, of user: OwnedUser) {
-        for kind in kinds {
-            guard let held = user.list(kind).entry(for: other) else { continue }
-            let row = Row(held, of: user.record.user, kind)
-            if !rows.contains(row) { rows.append(row) }
-        }
+        news?.tell(user, isSilent: isSilent, tellsWebhook: tellsWebhook, of: &self, in: &turn)
     }
 }

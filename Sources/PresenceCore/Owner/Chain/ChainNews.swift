@@ -48,7 +48,7 @@ struct ChainNews {
         case .pendencyIn, .pendencyOut: return isThere ? .requestsAdded : (wasThere ? .requestsDeleted : nil)
         case .pendencyRead: return isThere ? .requestsRead : nil
         case .blocked: return isThere == wasThere ? nil : (isThere ? .blockedAdded : .blockedDeleted)
-        case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog, .answeredCall: return nil
+        case .friendGroup, .chainOutbox, .profile, .profileSubscription, .webhookLog, .answeredCall, .deletion: return nil
         case .status, .visibility, .subscription, .member, .clock, .policy, .kick: return nil
         }
     }
@@ -116,8 +116,10 @@ extension OwnedUser {
 extension ChainNews {
     /// Has the user's sessions told of the changes once the rows in the outbox are on two disks.
     ///
-    /// - Parameter isSilent: whether the sessions only begin and cease to follow profiles.
-    func tell(_ user: Owner.Index, isSilent: Bool, of owner: inout Owner, in turn: inout Turn) {
+    /// - Parameters:
+    ///   - isSilent: whether the sessions only begin and cease to follow profiles.
+    ///   - tellsWebhook: whether the changes are events of the app's webhook.
+    func tell(_ user: Owner.Index, isSilent: Bool, tellsWebhook: Bool, of owner: inout Owner, in turn: inout Turn) {
         let id = owner.users.user(at: user)
         let groups = FriendGroups(owner.users[user].list(.friendGroup), of: id)
         var notices = isSilent ? [] : notices(groups: groups)
@@ -129,7 +131,9 @@ extension ChainNews {
         if movesSequence, !isSilent { notices.append(RelationshipNotice(.state, owner.users[user].relationship)) }
         let policy = owner.policies.policy(of: id)
         guard !notices.isEmpty || isSilent, policy.chain.isEnabled else { return }
-        if policy.tellsWebhook(.friends) { WebhookNews(user: user, now: turn.now).add(notices, by: &owner, into: &turn.outbox) }
+        if tellsWebhook, policy.tellsWebhook(.friends) {
+            WebhookNews(user: user, now: turn.now).add(notices, by: &owner, into: &turn.outbox)
+        }
         guard !owner.users[user].streams.isEmpty else { return }
         var update = ListUpdate(user: id, version: owner.users[user].followsVersion, isWhole: false, added: [], removed: [])
         update.notices = notices

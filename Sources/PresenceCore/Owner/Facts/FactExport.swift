@@ -8,7 +8,7 @@ struct FactExport {
     let request: FactExportRequest
 
     /// The kinds that an owner holds beside those of an import.
-    private static let otherKinds: [Row.Kind] = [.visibility, .chainOutbox, .answeredCall, .webhookLog]
+    private static let otherKinds: [Row.Kind] = [.visibility, .chainOutbox, .answeredCall, .webhookLog, .deletion]
     /// Rows of a list that are read at a time.
     private static let rowsRead = 64
 
@@ -37,7 +37,7 @@ struct FactExport {
             page.add(kind) { $0.fields(of: user.profile) }
         case .subscription: addSubscriptions(after: key, of: user, to: &page)
         case .friendGroup, .blocked, .friend, .pendencyIn, .pendencyOut, .pendencyRead, .profileSubscription, .chainOutbox, .answeredCall,
-            .webhookLog:
+            .webhookLog, .deletion:
             addList(kind, after: key, of: user, to: &page)
         case .member, .clock, .policy, .kick: break
         }
@@ -142,40 +142,5 @@ extension JSONWriter {
             key(text: field.name)
             value(field.value, isCompact: true)
         }
-    }
-}
-
-/// The facts of a node's users that name one user.
-struct MentionSearch {
-    let id: UserID
-    let request: MentionRequest
-
-    /// Users that are looked at in one request, besides those of its last slot.
-    private static let usersMax = 20_000
-    /// Mentions in one answer, besides those of the last slot.
-    static let mentionsMax = 1_000
-    /// The kinds whose key is another user.
-    private static let kinds: [Row.Kind] = [.friend, .pendencyIn, .pendencyOut, .blocked, .profileSubscription, .chainOutbox]
-
-    /// The mentions in the next slots, in the order of the slots.
-    func answer(by owner: borrowing Owner) -> MentionAnswer {
-        let key = String(id.id)
-        var (mentions, usersCount) = ([Mention](), 0)
-        for slot in request.slot...Slot.max {
-            guard usersCount < Self.usersMax, mentions.count < Self.mentionsMax else { return MentionAnswer(mentions, next: slot) }
-            var found: [Mention] = []
-            owner.users.forEachUser(in: slot...slot) { index in
-                usersCount += 1
-                let user = owner.users.user(at: index)
-                guard !owner.users[index].isReplica, user.app == id.app else { return }
-                if owner.users[index].subscriptions.contains(id) { found.append(Mention(user: user, kind: .subscription)) }
-                guard !owner.users[index].lists.isEmpty else { return }
-                for kind in Self.kinds where owner.users[index].list(kind).contains(key) {
-                    found.append(Mention(user: user, kind: kind))
-                }
-            }
-            mentions += found.sorted { ($0.user, $0.kind.rawValue) < ($1.user, $1.kind.rawValue) }
-        }
-        return MentionAnswer(mentions, next: nil)
     }
 }

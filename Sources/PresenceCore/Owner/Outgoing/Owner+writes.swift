@@ -88,3 +88,14 @@ extension Owner {
     /// Stops the process if a value does not match the users from which it is derived. Checks all users.
     package func checkInvariants() { users.checkInvariants() }
 }
+
+extension Outbox {
+    /// Writes a user's rows about another user again.
+    mutating func writeAgain(_ kinds: [Row.Kind], about other: String, of user: OwnedUser) {
+        for kind in kinds {
+            guard let held = user.list(kind).entry(for: other) else { continue }
+            let row = Row(held, of: user.record.user, kind)
+            if !rows.contains(row) { rows.append(row) }
+        }
+    }
+}

@@ -9,15 +9,15 @@ extension UserStore {
         return rows
     }
 
-    /// All rows of a user, in a fixed order.
+    /// All rows of a user, in a fixed order. A deletion is the first: a node must not merge newer facts with those that it makes void.
     func rows(of index: Index) -> [Row] {
         let user = user(at: index)
-        var rows: [Row] = []
+        let listed = self[index].lists.rows(of: user)
+        var rows = listed.filter { $0.kind == .deletion }
         if self[index].record.version > .zero { rows.append(Row(self[index].record)) }
         if let privacy = self[index].record.privacy { rows.append(Row(privacy, of: user)) }
         rows += self[index].subscriptions.entries.map { Row($0, of: user) }
-        rows += self[index].lists.rows(of: user)
-        return rows
+        return rows + listed.filter { $0.kind != .deletion }
     }
 
     /// Whether this node keeps an offered slot by a ring, and has other facts of it.

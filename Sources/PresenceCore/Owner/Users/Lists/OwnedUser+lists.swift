@@ -52,6 +52,7 @@ extension Owner {
             if row.kind == .friend { lists.learn(.friend, at: time) }
         }
         turn.outbox.rows.append(row)
+        if row.kind == .deletion { UserDeletion.apply(row.version, to: user, of: &self, in: &turn) }
         if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn) }
         SubscriptionEnds.repairLater(of: user, after: row, by: &self, at: turn.now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.

@@ -144,6 +144,11 @@ struct TypedList<Rows: ListStorage> {
         return removeRows(at: order.prefix(count).map(\.index))
     }
 
+    /// Removes the rows that are not newer than a version. No tombstones stay. Returns the rows by key.
+    mutating func removeAll(upTo version: Version) -> [Entry] {
+        removeRows(at: byVersion { held, _ in held <= version }.map(\.index))
+    }
+
     /// Removes the rows at these indices. No tombstones stay. Returns the rows by key.
     @discardableResult mutating func removeRows(at indices: [Int]) -> [Entry] {
         guard !indices.isEmpty else { return [] }

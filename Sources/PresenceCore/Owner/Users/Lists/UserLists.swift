@@ -10,8 +10,11 @@ struct UserLists {
 
         /// A time, by the wall clock, before which no row of the list goes without a tombstone.
         var expiresNext: Milliseconds {
-            guard kind == .answeredCall, let oldest = list.oldestHeld else { return list.expiresNext }
-            return oldest.milliseconds + AnsweredCalls.keptFor
+            switch kind {
+            case .answeredCall: list.oldestHeld.map { $0.milliseconds + AnsweredCalls.keptFor } ?? list.expiresNext
+            case .deletion: list.oldestHeld.map { $0.milliseconds + Deletion.keptFor } ?? list.expiresNext
+            default: list.expiresNext
+            }
         }
     }
 
@@ -98,6 +101,24 @@ struct UserLists {
         let ended = elements[index].list.removeOldest(upTo: wall - AnsweredCalls.keptFor, keeping: AnsweredCalls.countMax)
         if elements[index].list.isEmpty { elements.remove(at: index) }
         return ended.map { Row($0, of: user, .answeredCall) }
+    }
+
+    /// Removes the deletion of the user after ``PresenceWire/Deletion/keptFor``. Returns its row.
+    mutating func endDeletion(at wall: Milliseconds, of user: UserID) -> [Row] {
+        guard let index = elements.firstIndex(where: { $0.kind == .deletion }) else { return [] }
+        let ended = elements[index].list.removeOldest(upTo: wall - Deletion.keptFor, keeping: 1)
+        if elements[index].list.isEmpty { elements.remove(at: index) }
+        return ended.map { Row($0, of: user, .deletion) }
+    }
+
+    /// Removes all rows that are not newer than the deletion of the user, without tombstones. Returns them. Webhook events stay.
+    mutating func removeAll(upTo version: Version, of user: UserID) -> [Row] {
+        var removed: [Row] = []
+        for index in elements.indices where elements[index].kind != .deletion && elements[index].kind != .webhookLog {
+            removed += elements[index].list.removeAll(upTo: version).map { Row($0, of: user, elements[index].kind) }
+        }
+        elements.removeAll { $0.list.isEmpty }
+        return removed
     }
 
     /// Removes expired tombstones from every list: see ``TypedList/expireTombstones(at:)``. Returns their rows.
