@@ -103,7 +103,7 @@ function createDetail(userID, firstStatus, userButton, context) {
     }
     last = record;
     fill(status, facts([
-      ["Status", statusLabel(record.statusType)],
+      ["Status", [statusLabel(record.statusType), record.isUnsure && " (unsure: this node is cut off from others)"]],
       ["Custom status", record.customStatus ? stranger(record.customStatus) : "–"],
       ["Platforms", platforms(record.onlinePlatforms)],
       ["Event", record.event ? [count(record.event.value), record.event.ext && [" ", stranger(record.event.ext)]] : "–"],

@@ -22,6 +22,8 @@ public struct NodeStatistics: Equatable, Sendable {
         public let isClockWrong: Bool
         /// How far the system clock is ahead, or this node's clock if most other nodes differ from it; 0 for a right clock.
         public let clockError: Milliseconds
+        /// Slots about whose users this node may not know better (``UnsureUsers``).
+        public let slotsUnsure: Int
     }
 
     /// The comparison with other replicas.
@@ -169,7 +171,9 @@ extension FanOut {
 extension Composition {
     var condition: NodeStatistics.Condition {
         let check = cluster.clockCheck
-        return NodeStatistics.Condition(isDraining: cluster.isDraining, isClockWrong: check.givesSlotsAway, clockError: check.error)
+        return NodeStatistics.Condition(
+            isDraining: cluster.isDraining, isClockWrong: check.givesSlotsAway, clockError: check.error,
+            slotsUnsure: cluster.unsure.slotsCount)
     }
 
     /// Counts since the start.

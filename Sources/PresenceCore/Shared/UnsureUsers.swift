@@ -18,6 +18,15 @@ public struct UnsureUsers: Equatable, Sendable {
     /// Whether there is no such user.
     public var isEmpty: Bool { scope == .none }
 
+    /// The slots of these users.
+    var slotsCount: Int {
+        switch scope {
+        case .none: 0
+        case .all: Ring.slotsCount
+        case .slots(let slots): slots.count
+        }
+    }
+
     /// Whether a user is one of them.
     public func contains(_ user: UserID) -> Bool {
         switch scope {

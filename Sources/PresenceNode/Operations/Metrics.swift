@@ -222,6 +222,9 @@ struct MetricsSnapshot {
             "rollcall_links_unanswered", "Addresses at which this node looks for others, while it is linked to none of them.",
             Double(links.unanswered))
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.gauge(
+            "rollcall_slots_unsure", "Slots of users whose records this node marks as isUnsure: it hears no majority, or not their owner.",
+            Double(node.condition.slotsUnsure))
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
             node.calls.rateLimited)
