@@ -95,4 +95,81 @@ import Testing
             #expect(end.deletion?.receiptID == deletion.receiptID && end.deletion?.completedAt != nil)
         }
     }
+
+    // MARK: Faults
+
+    /// A random change of what is known about Ann and five others.
+    private mutating func change(_ random: inout SplitMix64, on node: Int) {
+        let names = ["ann", "ben", "cid", "dan", "eve", "fay"]
+        let (name, other) = (names[random.number(below: 6)], names[random.number(below: 6)])
+        if name == other { return }
+        switch random.number(below: 6) {
+        case 0: _ = cluster.call(.chain(.add(user(other), SentRequest(addTime: 0), isTwoWay: true)), by: name, on: node)
+        case 1: _ = cluster.call(.chain(.setBlocked([user(other)], random.number(below: 2) == 0)), by: name, on: node)
+        case 2: cluster.subscribe(name, to: [other], on: node)
+        case 3: cluster.setStatus(name, "text \(random.number(below: 100))", on: node)
+        case 4:
+            let change = Visibility.Change(mode: random.number(below: 2) == 0 ? .list : .everyone, listed: [user(other)])
+            _ = cluster.call(.owner(.setVisibility(change)), by: name, on: node)
+        default: cluster.login(name, on: node, device: "d\(random.number(below: 3))")
+        }
+    }
+
+    /// The rows that a node keeps, without tombstones, which the nodes need not forget at once.
+    private func live(_ index: Int) -> Set<String> {
+        let rows = cluster.processes[index].node.rows(of: 0...Slot.max).filter { $0.value != nil && $0.kind != .webhookLog }
+        return Set(rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" })
+    }
+
+    private mutating func heal(_ dead: Int?) throws {
+        if let dead { try cluster.restart(dead) }
+        cluster.losing = []
+        for from in 0..<3 { for to in 0..<3 where from != to { cluster.link(from, to) } }
+        cluster.advance(.seconds(5))
+    }
+
+    @Test(
+        "Whatever dies or is cut off meanwhile, a deletion ends, and all nodes keep the same facts, none of them about the user",
+        arguments: 1...12 as ClosedRange<UInt64>)
+    mutating func faults(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var dead: Int?
+        for _ in 0..<40 {
+            let up = cluster.processes.indices.filter { cluster.processes[$0].isUp }
+            let node = up[random.number(below: up.count)]
+            switch random.number(below: 12) {
+            case 0..<6: change(&random, on: node)
+            case 6: _ = delete(on: node)
+            case 7:
+                if let index = dead {
+                    (dead, _) = (nil, try cluster.restart(index))
+                } else {
+                    dead = node
+                    cluster.kill(node)
+                }
+            case 8: cluster.losing = [(node, (node + 1) % 3), ((node + 1) % 3, node)]
+            case 9:
+                try heal(dead)
+                dead = nil
+            default: cluster.advance(.milliseconds(20 + random.number(below: 2_500)))
+            }
+        }
+        try heal(dead)
+        // Not the receipt of an earlier deletion, after which others may have named the user.
+        take(.friend, "gus", #"{"addTime":1}"#, by: "ann")
+        var deletion = delete(on: 0)
+        for _ in 0..<6 where deletion?.completedAt == nil {
+            cluster.advance(.seconds(20))
+            deletion = delete(on: 1)
+        }
+        #expect(deletion?.completedAt != nil)
+        cluster.advance(.seconds(40))
+        #expect(rest() == [])
+        for index in 1...2 { #expect(live(index).symmetricDifference(live(0)).sorted() == [], "node \(index)") }
+        for process in cluster.processes { process.node.owner.checkInvariants() }
+    }
+}
+
+extension SplitMix64 {
+    fileprivate mutating func number(below bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 }

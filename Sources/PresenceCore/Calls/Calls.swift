@@ -104,7 +104,7 @@ struct Calls {
         if rates.counted(id, answer, at: now.instant) { return }
         guard waiting.sent[id]?.request.operation.isAnswered(by: answer) == true else { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
-        if pending.call == .deleteUser, DeleteUser.takes(answer, of: sent.call, &self, edge, &cluster) { return }
+        if pending.call == .deleteUser, DeleteUser.takes(answer, of: sent.call, &self, edge, &cluster, at: now) { return }
         switch answer {
         case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
@@ -248,7 +248,7 @@ struct Calls {
                 switch sent.request.operation {
                 case .followers, .explain: return advance(sent.call, edge, owner, &cluster, at: now)
                 // Nodes that have answered may own the users of a dead node now.
-                default: return finish(sent.call, .refused(.unavailable), edge, &cluster)
+                default: return giveUp(sent.call, edge, owner, &cluster)
                 }
             }
             return ask(sent.request.operation, of: sent.request.user, at: sent.peer, for: sent.call, repeating: sent.request, &cluster)

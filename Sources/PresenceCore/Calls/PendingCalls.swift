@@ -65,7 +65,7 @@ struct PendingCalls {
         let viewer: UserID?
         /// The call, without the users who do not exist.
         var call: Call
-        let deadline: Instant
+        var deadline: Instant
         /// The version at the start. All that the call writes is newer.
         let begunAt: Version
         /// The caller's session; if unknown, all sessions of the caller on this node. One of them may be waiting for the answer.

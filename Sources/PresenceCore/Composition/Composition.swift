@@ -44,7 +44,7 @@ struct Composition: ~Copyable {
         case .clock: owner.observe(row.version)
         default:
             replication.noteWritten(row.user.slot)
-            try owner.load(row, at: now, &cluster.outbox)
+            try owner.load(row, in: &cluster.outbox[at: now])
         }
     }
 

@@ -15,14 +15,17 @@ extension Deletion: RowFact {
             }
         }
         self.init(
-            receiptID: try fields.text("receiptID", bytesMax: Limits.nameBytesMax), begunAt: try fields.time("begunAt"),
+            receiptID: try fields.text("receiptID", bytesMax: Limits.nameBytesMax), voidUpTo: try fields.version("voidUpTo"),
+            begunAt: try fields.time("begunAt"), sweptAt: try fields.number("sweptAt", in: Limits.times),
             completedAt: try fields.number("completedAt", in: Limits.times), removed: removed,
             nodes: try fields.names("nodes", countMax: Self.nodesMax))
     }
 
     func write(to json: inout JSONWriter) {
         json.member("receiptID", receiptID)
+        json.member("voidUpTo", voidUpTo)
         json.member("begunAt", begunAt)
+        if let sweptAt { json.member("sweptAt", sweptAt) }
         if let completedAt { json.member("completedAt", completedAt) }
         json.key("removed")
         json.counts(of: removed)

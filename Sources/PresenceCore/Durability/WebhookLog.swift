@@ -103,11 +103,20 @@ struct WebhookLog: Equatable {
 
     /// Removes the events that name a user who was deleted. Returns whether there were any.
     mutating func forget(_ user: UserID) -> Bool {
-        let name = user.inJSON
-        let count = events.count
-        _ = remove { $0.json.contains(name) }
+        let (name, count) = (user.inJSON, events.count)
+        _ = remove { $0.names(user, inJSON: name) }
         return events.count < count
     }
+
+    /// Removes the events up to the deletion of the user whom they are about. Returns whether there were any.
+    mutating func forget(upTo version: Version) -> Bool {
+        let count = events.count
+        _ = remove { $0.version <= version }
+        return events.count < count
+    }
+
+    /// Whether an event waits that is not newer than a version.
+    func hasWaiting(upTo version: Version) -> Bool { waiting.contains { $0.version <= version } }
 
     /// Has the delivered events since a time delivered again. Returns how many, and whether all events since then are kept.
     mutating func replay(since: Milliseconds) -> (count: Int, isComplete: Bool) {
@@ -135,6 +144,34 @@ struct WebhookLog: Equatable {
         joined.events = (joined.events + unknown).sorted { $0.version < $1.version }
         if older.newest > newest { joined.sessions = older.sessions }
         return joined
+    }
+}
+
+extension WebhookLog.Event {
+    /// Whether the event, which is about another user, names a user.
+    ///
+    /// - Parameter name: the ID as it stands in JSON. Few events have it, and only those are read.
+    func names(_ user: UserID, inJSON name: [UInt8]) -> Bool {
+        guard json.contains(name), let event = try? JSONReader.read(json) else { return false }
+        return event.names(String(user.id))
+    }
+}
+
+extension JSONValue {
+    /// Whether a member `userID` or `userIDs`, at any depth, has this ID. Other texts are no users.
+    fileprivate func names(_ id: String) -> Bool {
+        switch self {
+        case .array(let elements): elements.contains { $0.names(id) }
+        case .object(let members):
+            members.contains { member in
+                switch (member.name, member.value) {
+                case ("userID", .string(let text)): text == id
+                case ("userIDs", .array(let elements)): elements.contains { $0.text == id }
+                default: member.value.names(id)
+                }
+            }
+        default: false
+        }
     }
 }
 

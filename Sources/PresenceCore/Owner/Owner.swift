@@ -177,9 +177,7 @@ package struct Owner: ~Copyable {
     ///
     /// - Parameter isOwn: whether the record comes from this node's disk, whose clock is trusted.
     mutating func keep(_ record: Record, at index: Index, isOwn: Bool = false, now: Now) -> Bool {
-        // Of a deleted user nothing older counts, whoever holds it.
-        if users[index].isVoid(record.version, .status) { return false }
-        let merge = RecordMerge(of: record, into: users[index].record)
+        let merge = RecordMerge(of: record, into: users[index])
         guard merge.hasNews else { return false }
         if isOwn { clock.observe(merge.newestVersion) } else if !accepts(merge.newestVersion, at: now) { return false }
         let kept = merge.result { clock.next(at: now.wall) }
@@ -291,10 +289,8 @@ package struct Owner: ~Copyable {
 
     // MARK: The cluster
 
-    /// Loads a durable row: see ``ReceivedRows/load(_:into:at:_:)``.
-    mutating func load(_ row: Row, at now: Now, _ outbox: inout Outbox) throws(RowError) {
-        try ReceivedRows.load(row, into: &self, at: now, &outbox)
-    }
+    /// Loads a durable row: see ``ReceivedRows/load(_:into:in:)``.
+    mutating func load(_ row: Row, in turn: inout Turn) throws(RowError) { try ReceivedRows.load(row, into: &self, in: &turn) }
 
     /// Notes the number of members of a new ring.
     mutating func ringChanged(nodesCount: Int) { self.nodesCount = nodesCount }
@@ -384,10 +380,8 @@ package struct Owner: ~Copyable {
     /// Removes a user from memory.
     mutating func remove(_ user: Index) { users.remove(user) }
 
-    /// Notes whether the deletion of a user has begun and not ended.
-    mutating func noteDeletion(of user: UserID, isOpen: Bool) {
-        if isOpen { openDeletions.insert(user) } else { openDeletions.remove(user) }
-    }
+    /// Notes which deletions have begun and not ended.
+    mutating func noteDeletions(_ body: (inout Set<UserID>) -> Void) { body(&openDeletions) }
 
     /// Changes the counters.
     @inline(__always)

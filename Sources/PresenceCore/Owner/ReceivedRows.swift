@@ -9,30 +9,31 @@ struct ReceivedRows {
     let now: Now
 
     /// Takes a durable row back at the start.
-    static func load(_ row: Row, into owner: inout Owner, at now: Now, _ outbox: inout Outbox) throws(RowError) {
+    static func load(_ row: Row, into owner: inout Owner, in turn: inout Turn) throws(RowError) {
         owner.observe(row.version)
         let user = owner.index(of: row.user)
         // The disk had not deleted it yet when the node ended.
-        if owner.users[user].isVoid(row.version, row.kind) { return outbox.deletedRows.append(row) }
+        if owner.users[user].isVoid(row.version, row.kind) { return turn.outbox.deletedRows.append(row) }
         switch row.kind.place {
-        case .record: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
+        case .record: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: turn.now)
         case .visibility:
             let privacy = try Privacy(row)
             owner.modify(user) { $0.record.privacy = privacy }
         case .subscriptions:
-            let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
+            let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: turn.now.wall))
             owner.modify(user) { _ = $0.subscriptions.merge(entry) }
         case .list:
             try owner.load(listed: row, of: user)
-            if row.kind == .deletion { UserDeletion.apply(row.version, to: user, of: &owner, in: &outbox[at: now]) }
+            if row.kind == .deletion { UserDeletion.apply(to: user, of: &owner, in: &turn) }
         case .node, .everyNode: throw RowError(row, "is not a row of a user")
         }
-        owner.schedule(user, at: now)
+        owner.schedule(user, at: turn.now)
     }
 
     /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
     func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
+        var told: Set<UserID> = []
         var lists: [LateRows] = []
         var groups: [(user: Owner.Index, row: Row)] = []
         for (index, row) in rows.enumerated() {
@@ -44,7 +45,9 @@ struct ReceivedRows {
             let (user, isNew) = owner.insert(row.user)
             if isNew, !isOwned(row.user) { owner.modify(user) { $0.isReplica = true } }
             if owner.users[user].isVoid(row.version, row.kind) {
-                if owner.users[user].isReplica { outbox.rowsForOwners += owner.users[user].rowsOfDeletion }
+                if owner.users[user].isReplica, told.insert(row.user).inserted {
+                    outbox.rowsForOwners += owner.users[user].rowsOfDeletion
+                }
                 continue
             }
             if row.kind.hasSequence, lists.last.map({ $0.user != user || $0.kind != row.kind }) ?? true {

@@ -49,7 +49,8 @@ struct SharedFacts {
         if policy.mustBeRegistered, !owner.record(of: request.user).isOfKnownUser {
             return cluster.send(.answer(id: request.id, .refused(.noSuchUser([request.user]))), to: peer)
         }
-        guard kicks.hasRoom(for: request.user, by: policy) else {
+        // No limit of an app keeps a user from being deleted.
+        guard kicks.hasRoom(for: request.user, by: policy) || reason == SessionEnd.deleted else {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.nextVersion(at: now))

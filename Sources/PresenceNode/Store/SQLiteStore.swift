@@ -230,22 +230,28 @@ public final class SQLiteStore: Store {
             // An older binary reads the version in the header of the file.
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         }
-        try wipe(queue, path)
+        wipe(queue, path)
         return queue
     }
 
-    /// A file that says that users were deleted: pages of the database keep copies of rows in their unused parts, which `secure_delete`
-    /// does not reach.
+    /// The mark that users were deleted: `secure_delete` does not reach the copies of rows in unused parts of pages.
     private static func wipeMark(of path: String) -> String { path + "-wipe" }
 
+    private func markForWipe() {
+        if FileManager.default.fileExists(atPath: Self.wipeMark(of: path)) { return }
+        do { try PrivateFiles.make(Self.wipeMark(of: path)) } catch { return }  // The next deletion tries again.
+    }
+
     /// Writes all pages anew, without anything that was removed, if users were deleted since the last start.
-    private static func wipe(_ queue: DatabaseQueue, _ path: String) throws {
+    private static func wipe(_ queue: DatabaseQueue, _ path: String) {
         guard FileManager.default.fileExists(atPath: wipeMark(of: path)) else { return }
         do {
+            // Otherwise the copy, which is as large as the database, may be in memory.
+            setenv("SQLITE_TMPDIR", (path as NSString).deletingLastPathComponent, 1)
             try queue.vacuum()
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
             try FileManager.default.removeItem(atPath: wipeMark(of: path))
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL { return }  // The next start tries again.
+        } catch { return }  // The database is as it was. The next start tries again.
     }
 
     /// Creates the file under another name and without a write-ahead log, then renames it.
@@ -494,8 +500,7 @@ public final class SQLiteStore: Store {
             repair(group)
             try put(group)
             if group.contains(where: \.truncatesLog) {
-                let mark = Self.wipeMark(of: path)
-                if !FileManager.default.fileExists(atPath: mark) { try PrivateFiles.make(mark) }
+                markForWipe()
                 scrubber.checkpoint(.truncate)
             }
             try removeMark()

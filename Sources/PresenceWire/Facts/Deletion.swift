@@ -1,7 +1,7 @@
 /// The deletion of a user: the receipt that the app's back end gets, and the fact that makes the user's older facts void.
 ///
-/// It is a row of the user. Wherever it arrives, the user's rows that are not newer than it go, and do not come back from a node that was
-/// away. So the user's own facts need no tombstone of their own.
+/// It is a row of the user. Wherever it arrives, the user's facts up to its beginning go, and do not come back from a node that was away.
+/// So the user's own facts need no tombstone of their own.
 public struct Deletion: Hashable, Sendable {
     /// How long the row is kept, in milliseconds: 30 days. The user's earlier tokens stay void for as long.
     public static let keptFor: Milliseconds = 30 * 86_400_000
@@ -18,8 +18,12 @@ public struct Deletion: Hashable, Sendable {
 
     /// The name of the deletion; a repetition of the call has the same.
     public let receiptID: String
+    /// The version of the beginning. Facts of the user that are not newer do not count.
+    public let voidUpTo: Version
     /// The time of the first call.
     public let begunAt: Milliseconds
+    /// The time at which no node found a fact of others about the user any more; nil before.
+    public var sweptAt: Milliseconds?
     /// The time at which nothing was left; nil while facts may be left.
     public var completedAt: Milliseconds?
     /// The facts that were found at the beginning, by kind: those of the user, and those of others about the user.
@@ -27,9 +31,14 @@ public struct Deletion: Hashable, Sendable {
     /// The nodes that were searched at the beginning, by name.
     public let nodes: [String]
 
-    public init(receiptID: String, begunAt: Milliseconds, completedAt: Milliseconds? = nil, removed: [Removed], nodes: [String]) {
+    public init(
+        receiptID: String, voidUpTo: Version, begunAt: Milliseconds, sweptAt: Milliseconds? = nil, completedAt: Milliseconds? = nil,
+        removed: [Removed], nodes: [String]
+    ) {
         self.receiptID = receiptID
+        self.voidUpTo = voidUpTo
         self.begunAt = begunAt
+        self.sweptAt = sweptAt
         self.completedAt = completedAt
         self.removed = removed
         self.nodes = nodes
@@ -40,7 +49,9 @@ public struct Deletion: Hashable, Sendable {
 
     init(from wire: inout WireReader) throws(DecodeError) {
         receiptID = try wire.text(bytesMax: Limits.nameBytesMax)
+        voidUpTo = try wire.version()
         begunAt = try wire.time()
+        sweptAt = try wire.optional { reader throws(DecodeError) in try reader.time() }
         completedAt = try wire.optional { reader throws(DecodeError) in try reader.time() }
         removed = try wire.list { reader throws(DecodeError) in try Removed(from: &reader) }
         nodes = try wire.list { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
@@ -48,7 +59,9 @@ public struct Deletion: Hashable, Sendable {
 
     func write(into wire: inout WireWriter) {
         wire.text(receiptID)
+        wire.version(voidUpTo)
         wire.signed(begunAt)
+        wire.optional(sweptAt) { $0.signed($1) }
         wire.optional(completedAt) { $0.signed($1) }
         wire.list(removed) { $1.write(into: &$0) }
         wire.list(nodes) { $0.text($1) }
@@ -75,7 +88,7 @@ public enum DeletionRequest: OwnRequest {
     case find
     /// Removes the user's own facts, and keeps the deletion with what was found about the user.
     case begin(removed: [Deletion.Removed], nodes: [String])
-    /// Removes what has come meanwhile, and ends the deletion: no node has found a fact about the user any more.
+    /// Ends the deletion: no node has found a fact about the user any more.
     case end
 
     /// Whether the step changes nothing.

@@ -286,6 +286,8 @@ public struct Detach: Hashable, Sendable {
 public enum SessionEnd {
     /// The user logged the session out, here or elsewhere. The client receives `onLogout`.
     public static let logout = "logout"
+    /// The user was deleted (`deleteUser`).
+    public static let deleted = "deleted"
     /// A newer login evicted the session (`login.multiClient`), or the user has too many sessions.
     public static let replaced = "replaced"
     /// The token of the session has ended, and the client has not renewed it. The gateway ends such a session, not the owner.

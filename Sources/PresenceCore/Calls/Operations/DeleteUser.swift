@@ -18,6 +18,8 @@ enum DeleteUser: OperatorOperation {
         var round: [Mention] = []
         /// Whether a node has found something in this pass over all slots.
         var hasFound = false
+        /// The passes that have begun, and the ring at the begin of the last one.
+        var pass = (count: 0, ring: UInt64(0))
 
         /// The answer to a call whose time is over: the receipt, if the deletion has begun. It goes on without the call.
         var answerOfTimeout: CallAnswer { deletion.map { .userDeleted($0) } ?? .refused(.unavailable.afterPassingOn) }
@@ -47,9 +49,6 @@ enum DeleteUser: OperatorOperation {
             self.deletion = deletion
         }
     }
-
-    /// The reason that the user's streams receive.
-    static let reason = "deleted"
 
     static let description = OpenAPI.Operation(
         name: "deleteUser",
@@ -101,12 +100,20 @@ extension DeleteUser {
         calls.ask(.deleteUser(.find), of: user, for: call, &cluster)
     }
 
-    /// Takes an answer to one of the call's requests. Returns false for a refusal, which ends the call.
+    /// Most passes of one call. With more than that, others add the user faster than nodes remove it.
+    private static let passesMax = 5
+
+    /// Takes an answer to one of the call's requests, and gives the next ones as long as a call may last. Returns false for a refusal,
+    /// which ends the call.
     static func takes(
         _ answer: PresenceWire.Answer, of call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge,
-        _ cluster: inout Cluster
+        _ cluster: inout Cluster, at now: Now
     ) -> Bool {
+        calls.waiting[call]?.deadline = now.instant + cluster.settings.callTimeout
         switch answer {
+        case .refused where calls.waiting[call]?.answered.deletion.deletion != nil:
+            // It has begun, and goes on without this call.
+            if let answer = calls.waiting[call]?.answered.deletion.answerOfTimeout { calls.finish(call, answer, edge, &cluster) }
         case .deleted(let found): take(found, of: call, &calls, edge, &cluster)
         case .mentioned(let found): take(found, of: call, &calls, edge, &cluster)
         case .done: kicked(call, &calls, &cluster)
@@ -126,11 +133,14 @@ extension DeleteUser {
             for fact in answer.facts { calls.waiting[call]?.answered.deletion.counts[fact.kind.rawValue, default: 0] += fact.count }
             calls.waiting[call]?.answered.deletion.phase = .counting
             askAll(from: 0, for: call, pending.caller, &calls, &cluster)
+        case (.finding, let deletion?) where deletion.sweptAt != nil && deletion.completedAt == nil:
+            calls.waiting[call]?.answered.deletion.phase = .ending
+            calls.ask(.deleteUser(.end), of: pending.caller, for: call, &cluster)
         case (_, let deletion?) where deletion.completedAt != nil: calls.finish(call, .userDeleted(deletion), edge, &cluster)
         case (.finding, .some), (.beginning, .some):
             calls.waiting[call]?.answered.deletion.phase = .removing
             askAll(from: 0, for: call, pending.caller, &calls, &cluster)
-        // Events wait for the app's webhook, or the user has come back meanwhile. The owner goes on later.
+        // Events wait for the app's webhook. The owner goes on later.
         case (.ending, let deletion?): calls.finish(call, .userDeleted(deletion), edge, &cluster)
         default: calls.finish(call, .refused(.unavailable.afterPassingOn), edge, &cluster)
         }
@@ -155,11 +165,13 @@ extension DeleteUser {
             let end = calls.waiting[call]?.answered.deletion.roundEnd ?? .max
             calls.waiting[call]?.answered.deletion.roundEnd = min(end, next)
         }
-        advance(call, &calls, &cluster)
+        advance(call, &calls, edge, &cluster)
     }
 
     /// Continues after all nodes have answered.
-    private static func advance(_ call: PendingCalls.CallIndex, _ calls: inout Calls, _ cluster: inout Cluster) {
+    private static func advance(
+        _ call: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
+    ) {
         guard let pending = calls.waiting[call], pending.openCount == 0 else { return }
         let parts = pending.answered.deletion
         // A node that has searched further repeats these slots.
@@ -173,9 +185,10 @@ extension DeleteUser {
         switch parts.phase {
         case .counting:
             calls.waiting[call]?.answered.deletion.phase = .kicking
-            calls.ask(.kick(reason: reason), of: pending.caller, for: call, &cluster)
-        // A decision that was under way may have left something behind this pass.
-        case .removing where calls.waiting[call]?.answered.deletion.hasFound == true:
+            calls.ask(.kick(reason: SessionEnd.deleted), of: pending.caller, for: call, &cluster)
+        // A decision that was under way may have left something behind this pass. A user may have moved to a node that was asked before.
+        case .removing where calls.waiting[call]?.answered.deletion.hasFound == true || parts.pass.ring != cluster.placement.id:
+            guard parts.pass.count < passesMax else { return calls.finish(call, parts.answerOfTimeout, edge, &cluster) }
             calls.waiting[call]?.answered.deletion.hasFound = false
             askAll(from: 0, for: call, pending.caller, &calls, &cluster)
         default:
@@ -187,6 +200,10 @@ extension DeleteUser {
     private static func askAll(
         from slot: Slot, for call: PendingCalls.CallIndex, _ user: UserID, _ calls: inout Calls, _ cluster: inout Cluster
     ) {
+        if slot == 0 {
+            calls.waiting[call]?.answered.deletion.pass.count += 1
+            calls.waiting[call]?.answered.deletion.pass.ring = cluster.placement.id
+        }
         calls.waiting[call]?.answered.deletion.roundEnd = nil
         calls.waiting[call]?.answered.deletion.round = []
         let removes = calls.waiting[call]?.answered.deletion.phase == .removing

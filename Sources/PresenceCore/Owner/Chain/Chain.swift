@@ -197,7 +197,7 @@ struct Chain {
         let version = apply.command.version
         var (result, changes) = rules(of: user, owner).apply(apply.command.command, of: other, at: version.milliseconds)
         // An earlier attempt has left rows. They have its result, whatever the rules say by now.
-        if owner.users[user].hasVoided(version, of: other) {
+        if owner.users[user].hasVoided(version, of: other) || owner.users[user].isVoid(version, .friend) {
             result = .refused(.unavailable)
         } else if let known = owner.users[user].result(ofRowsAt: version, of: other) {
             (result, changes) = (known, [])

@@ -32,7 +32,9 @@ struct MentionSearch {
                     found.append(Mention(user: user, kind: kind))
                 }
                 let log = owner.users[index].list(.webhookLog).entry(for: "")?.value
-                if let log, log.contains(name) { found.append(Mention(user: user, kind: .webhookLog)) }
+                guard let log, log.contains(name) else { return }
+                let events = OwnedWebhookLog(user: index).log(in: owner).events
+                if events.contains(where: { $0.names(id, inJSON: name) }) { found.append(Mention(user: user, kind: .webhookLog)) }
             }
             mentions += found.sorted { ($0.user, $0.kind.rawValue) < ($1.user, $1.kind.rawValue) }
         }
@@ -45,6 +47,9 @@ struct MentionSearch {
 ///
 /// The sessions of these users are told, as if the deleted user had ended each of them. The app's webhook is not: the app has the receipt.
 struct MentionRemoval {
+    /// The age up to which removals are written again, in milliseconds: longer than any call.
+    private static let retriedFor: Milliseconds = 60_000
+
     let id: UserID
     let request: MentionRequest
     let now: Now
@@ -75,7 +80,30 @@ struct MentionRemoval {
             rest = rest.dropFirst(kinds.count)
             if let user = owner.index(ofKnown: first.user) { remove(kinds, of: user, by: &owner, in: &outbox[at: now]) }
         }
+        writeAgain(of: owner, upTo: found.next, into: &outbox)
         return found
+    }
+
+    /// Writes the marks of earlier removals again: the write of an earlier attempt may have ended on this disk alone.
+    ///
+    /// - Parameter end: the first slot that is left to another request; nil for none.
+    private func writeAgain(of owner: borrowing Owner, upTo end: Slot?, into outbox: inout Outbox) {
+        let last = end.map { $0 - 1 } ?? .max
+        guard request.slot <= last else { return }
+        let (key, since) = (String(id.id), now.wall - Self.retriedFor)
+        owner.users.forEachUser(in: request.slot...last) { index in
+            guard !owner.users[index].isReplica, owner.users.user(at: index).app == id.app else { return }
+            if let entry = owner.users[index].subscriptions.entry(for: id), entry.isRemoved, entry.version.milliseconds >= since {
+                outbox.rows.append(Row(entry, of: owner.users.user(at: index)))
+            }
+            guard !owner.users[index].lists.isEmpty else { return }
+            for kind in MentionSearch.kinds {
+                guard let entry = owner.users[index].list(kind).entry(for: key), entry.isRemoved, entry.version.milliseconds >= since else {
+                    continue
+                }
+                outbox.writeAgain([kind], about: key, of: owner.users[index])
+            }
+        }
     }
 
     private func remove(_ kinds: [Row.Kind], of user: Owner.Index, by owner: inout Owner, in turn: inout Turn) {

@@ -3,7 +3,7 @@ import PresenceWire
 /// The deletion of one user at the user's owner, and at the replicas.
 ///
 /// The owner writes one row, the ``PresenceWire/Deletion``, and a blank record that is newer. A node that takes the row drops all facts of
-/// the user that are not newer than it, and takes no such fact from another node any more. So a node that was away cannot bring them back.
+/// the user up to the beginning of the deletion, and takes no such fact any more. So a node that was away cannot bring them back.
 struct UserDeletion {
     /// How long the end of a deletion waits for the app's webhook to take the ends of the user's sessions, in milliseconds.
     private static let webhookWait: Milliseconds = 10_000
@@ -34,23 +34,28 @@ struct UserDeletion {
             return DeletionAnswer(deletion)
         }
         let version = owner.nextVersion(at: now)
-        let deletion = Deletion(receiptID: version.text, begunAt: now.wall, removed: removed, nodes: Array(nodes.prefix(Deletion.nodesMax)))
-        write(deletion, at: version, of: user, by: &owner, in: &outbox[at: now])
+        let deletion = Deletion(
+            receiptID: version.text, voidUpTo: version, begunAt: now.wall, removed: removed, nodes: Array(nodes.prefix(Deletion.nodesMax)))
+        store(deletion, at: version, of: user, by: &owner, in: &outbox[at: now])
+        blank(user, by: &owner, in: &outbox[at: now])
         return DeletionAnswer(deletion)
     }
 
-    /// Ends the deletion, after all nodes have found nothing about the user.
+    /// Ends the deletion, after all nodes have found nothing about the user. A user of the same name may have come meanwhile.
     func end(on owner: inout Owner, into outbox: inout Outbox) -> DeletionAnswer {
         guard let user = owner.index(ofKnown: id), var deletion = owner.users[user].deletion else { return DeletionAnswer(nil) }
         guard deletion.completedAt == nil else {
             writeAgain(user, owner, into: &outbox)
             return DeletionAnswer(deletion)
         }
+        deletion.sweptAt = deletion.sweptAt ?? now.wall
         let log = OwnedWebhookLog(user: user)
-        if log.log(in: owner).hasWaiting, now.wall - deletion.begunAt < Self.webhookWait { return DeletionAnswer(deletion) }
-        if owner.users[user].list(.webhookLog).contains("") { log.write(WebhookLog(), by: &owner, in: &outbox[at: now]) }
-        deletion.completedAt = now.wall
-        write(deletion, at: owner.nextVersion(at: now), of: user, by: &owner, in: &outbox[at: now])
+        var events = log.log(in: owner)
+        if !events.hasWaiting(upTo: deletion.voidUpTo) || now.wall - deletion.begunAt >= Self.webhookWait {
+            if events.forget(upTo: deletion.voidUpTo) { log.write(events, by: &owner, in: &outbox[at: now]) }
+            deletion.completedAt = now.wall
+        }
+        store(deletion, at: owner.nextVersion(at: now), of: user, by: &owner, in: &outbox[at: now])
         return DeletionAnswer(deletion)
     }
 
@@ -60,13 +65,17 @@ struct UserDeletion {
         outbox.rows.append(Row(owner.users[user].record))
     }
 
-    private func write(
+    private func store(
         _ deletion: Deletion, at version: Version, of user: Owner.Index, by owner: inout Owner, in turn: inout Turn
     ) {
         let row = Row(deletion, of: id, key: "", version: version)
         owner.modifyLists(user) { _ = $0.merge(row) }
         turn.outbox.rows.append(row)
-        Self.apply(version, to: user, of: &owner, in: &turn)
+        Self.apply(to: user, of: &owner, in: &turn)
+    }
+
+    /// Writes a blank record, which is newer than the deletion.
+    private func blank(_ user: Owner.Index, by owner: inout Owner, in turn: inout Turn) {
         var record = Record(blank: id)
         record.version = owner.nextVersion(at: now)
         // A late older row must not win in any part.
@@ -82,9 +91,10 @@ struct UserDeletion {
 
     // MARK: Every node that keeps the user
 
-    /// Drops all facts of a user that are not newer than the deletion, from memory and from disk.
-    static func apply(_ version: Version, to user: Owner.Index, of owner: inout Owner, in turn: inout Turn) {
-        let id = owner.users.user(at: user)
+    /// Drops all facts of a user that the deletion makes void, from memory and from disk.
+    static func apply(to user: Owner.Index, of owner: inout Owner, in turn: inout Turn) {
+        guard let deletion = owner.users[user].deletion else { return }
+        let (id, version) = (owner.users.user(at: user), deletion.voidUpTo)
         var rows = owner.modifyLists(user) { $0.removeAll(upTo: version, of: id) }
         rows += owner.modify(user) { user in
             // Those that end are counted at their targets, which removed rows are not.
@@ -98,13 +108,17 @@ struct UserDeletion {
             rows.append(Row(privacy, of: id))
             owner.modify(user) { $0.record.privacy = nil }
         }
-        if record.version > .zero, record.version <= version {
-            rows.append(Row(record))
-            owner.modify(user) { ($0.record, $0.lastSeenTime, $0.keptBeforeRule) = (Record(blank: id), 0, []) }
+        if owner.users[user].isVoid(record) {
+            if record.version > .zero { rows.append(Row(record)) }
+            var blank = Record(blank: id)
+            // The records that this node writes from here on are not void.
+            blank.customStatusVersion = Version(stamp: version.stamp + 1, node: version.node)
+            owner.modify(user) { ($0.record, $0.lastSeenTime, $0.keptBeforeRule) = (blank, 0, []) }
         }
         turn.outbox.deletedRows += rows
-        OwnedWebhookLog(user: user).count(in: &owner)
-        owner.noteDeletion(of: id, isOpen: owner.users[user].deletion.map { $0.completedAt == nil } ?? false)
+        // Pages and the log of the disk have the rows as they were.
+        if !rows.isEmpty { turn.outbox.effects.append(.truncateLog) }
+        owner.noteDeletions { if deletion.completedAt == nil { $0.insert(id) } else { $0.remove(id) } }
     }
 }
 
@@ -119,7 +133,7 @@ enum OpenDeletions {
         next = now.instant + interval
         for id in owner.openDeletions.sorted() {
             guard let user = owner.index(ofKnown: id), let deletion = owner.users[user].deletion, deletion.completedAt == nil else {
-                owner.noteDeletion(of: id, isOpen: false)
+                owner.noteDeletions { $0.remove(id) }
                 continue
             }
             guard cluster.decides(id), now.wall - deletion.begunAt >= interval.wholeMilliseconds else { continue }
@@ -136,9 +150,14 @@ extension OwnedUser {
     ///
     /// The webhook events stay until the end of the deletion: the last ones are the ends of the sessions.
     func isVoid(_ version: Version, _ kind: Row.Kind) -> Bool {
-        guard !lists.isEmpty, kind != .deletion, kind != .webhookLog, let deletion = list(.deletion).entry(for: "") else { return false }
-        return version <= deletion.version
+        guard kind != .deletion, kind != .webhookLog, let deletion else { return false }
+        return version <= deletion.voidUpTo
     }
+
+    /// Whether a record does not count: it is not newer than the deletion, or it was made from one that is not, by a node that was away.
+    ///
+    /// The first record after a deletion has a newer version of the custom status, which no later record lowers.
+    func isVoid(_ record: Record) -> Bool { deletion.map { min(record.version, record.customStatusVersion) <= $0.voidUpTo } ?? false }
 
     /// The user's own facts, by kind. Tombstones and the deletion itself do not count.
     fileprivate var countedFacts: [Deletion.Removed] {

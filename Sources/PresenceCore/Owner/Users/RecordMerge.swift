@@ -38,6 +38,21 @@ struct RecordMerge {
         oldPrivacyVersion = old.privacy?.version ?? .zero
     }
 
+    /// - Parameter user: the user here. A record that does not count only raises the version (``OwnedUser/isVoid(_:)-(Record)``).
+    init(of record: Record, into user: borrowing OwnedUser) {
+        if user.isVoid(record) {
+            self.init(raising: user.record, above: record)
+        } else {
+            self.init(of: record, into: user.record)
+        }
+    }
+
+    /// Nodes may have shown the other record.
+    private init(raising old: Record, above record: Record) {
+        (base, other, isNewer, isUnaware, hasNews) = (old, old, false, true, record.version > old.version)
+        (newestVersion, oldPrivacyVersion) = (record.version, old.privacy?.version ?? .zero)
+    }
+
     /// The record to keep.
     ///
     /// - Parameter nextVersion: draws a version, for a record that neither side has written.

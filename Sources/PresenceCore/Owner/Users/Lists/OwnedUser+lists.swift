@@ -46,13 +46,18 @@ extension Owner {
             return try OwnedProfile(user: user).merge(row, into: Row(held, of: row.user, .profile), by: &self, in: &turn)
         }
         guard row.version > held?.version ?? .zero, accepts(row.version, at: turn.now) else { return false }
+        // A node whose clock is a little behind may send what has ended here.
+        if row.kind == .deletion, row.version.milliseconds + Deletion.keptFor <= turn.now.wall { return false }
         let time = knownSince(at: turn.now)
         modifyLists(user) { lists in
             _ = lists.merge(row)
             if row.kind == .friend { lists.learn(.friend, at: time) }
         }
         turn.outbox.rows.append(row)
-        if row.kind == .deletion { UserDeletion.apply(row.version, to: user, of: &self, in: &turn) }
+        if row.kind == .deletion {
+            UserDeletion.apply(to: user, of: &self, in: &turn)
+            if !users[user].isReplica { refresh(user, in: &turn) }
+        }
         if row.kind == .profile { OwnedProfile(user: user).publish(isLate: true, by: &self, in: &turn) }
         SubscriptionEnds.repairLater(of: user, after: row, by: &self, at: turn.now)
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
