@@ -9,8 +9,9 @@ enum HiddenProfileChecks {
         guard cluster.options.kind == .friendsHideAndBlock, user != viewer, !cluster.isExcused(by: .crippled),
             !cluster.isExcused(by: .split, .clockJumps, .diskFaults)
         else { return }
-        let writtenAt = Nanoseconds(version.milliseconds - SimulatedCluster.epoch) * 1_000_000
-        // The clock of an owner and the answer of a call differ by less.
+        // Not the version's own time: a new owner may begin with versions that are seconds ahead of its clock.
+        guard let writtenAt = cluster.truth.profiles.writtenAt[version] else { return }
+        // An answer arrives within this time.
         let since = writtenAt - .milliseconds(300)
         let oracle = cluster.truth.oracles[user]
         let waits = cluster.options.settings.policy.chain.profileNewsWaitWhileInvisible

@@ -195,6 +195,7 @@ extension SimulatedCluster {
             for row in rows { journal.note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
             ProcessLife.noteOffline(rows, by: node, in: turn, &self)
             if truth.chain.isUsed { ChainChecks.check(rows, by: node, self) }
+            if truth.profiles.isUsed { truth.profiles.keep(rows, at: time) }
             if let problem = MachineFaultChecks.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.kind == .awayUsersAreRemoved { RemovalChecks.checkRemoval(in: rows, by: node, self) }
         case .deleteSlots(let slots):

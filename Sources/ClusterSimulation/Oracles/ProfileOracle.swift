@@ -3,7 +3,7 @@ import PresenceWire
 
 /// The values that the fields of profiles may have, by the answers of the calls that set them.
 ///
-/// Its inputs are the begin of a call and its answer. It knows neither nodes nor rows: see ``ProfileChecks``.
+/// Its inputs are the begin of a call, its answer, and the rows that nodes keep. It knows no nodes: see ``ProfileChecks``.
 struct ProfileOracle {
     /// The knowledge of the cluster when it answered a call.
     enum Trust {
@@ -44,6 +44,8 @@ struct ProfileOracle {
     /// The most that the clocks of two owners differ, if no clock jumps.
     private static let driftMax = Nanoseconds.milliseconds(100)
 
+    /// The time at which a node first had a profile in each version.
+    private(set) var writtenAt: [Version: Nanoseconds] = [:]
     /// The calls of all users, the earliest first.
     private var writes: [Write] = []
     /// For each user those to whose profiles the user has subscribed, in the past or now.
@@ -69,6 +71,11 @@ struct ProfileOracle {
     mutating func refused(_ asked: SimulatedCall, mayTakeEffect: Bool) {
         guard case .friendCall(.modifyProfile(let changes)) = asked.call, !mayTakeEffect else { return }
         for index in indices(changes, asked.user, asked.at).reversed() { writes.remove(at: index) }
+    }
+
+    /// Records the rows that a node is about to keep.
+    mutating func keep(_ rows: [Row], at now: Nanoseconds) {
+        for row in rows where row.kind == .profile && writtenAt[row.version] == nil { writtenAt[row.version] = now }
     }
 
     /// The writes of one call that has no answer yet.
