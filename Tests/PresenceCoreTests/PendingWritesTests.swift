@@ -37,7 +37,7 @@ import Testing
         writes.add(
             PendingWrites.Write(
                 ticket: 7, replicaTicket: 7,
-                continuations: [.answer(id: 1, .done, to: 0), .acknowledgement(ticket: 5, to: 2)], rows: [], needs: [[1]],
+                continuations: [.answer(id: 1, of: user("ann"), .done, to: 0), .acknowledgement(ticket: 5, to: 2)], rows: [], needs: [[1]],
                 deadline: Instant(nanoseconds: 2_000_000_000)))
         #expect(writes.takeAcknowledgements(of: 7).map(\.ticket) == [5])
         #expect(writes.stored(7, isDurable: true) == nil)

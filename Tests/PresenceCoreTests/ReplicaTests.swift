@@ -67,7 +67,8 @@ import Testing
     private func write(_ rows: [Row], barrierPeers: [PeerIndex] = []) -> PendingWrites.Write {
         PendingWrites.Write(
             ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? nil : 8,
-            continuations: [.answer(id: 1, .done, to: 0)], rows: rows, needs: [[1]], barrierPeers: barrierPeers, isStored: true,
+            continuations: [.answer(id: 1, of: user("ann"), .done, to: 0)], rows: rows, needs: [[1]], barrierPeers: barrierPeers,
+            isStored: true,
             deadline: cluster.now.instant + .seconds(2))
     }
 
@@ -94,7 +95,8 @@ import Testing
                 visibility: visibility, writtenAt: kept.writtenAt, version: kept.version, contents: [], named: [], others: nil)!
             let write = PendingWrites.Write(
                 ticket: 7, replicaTicket: 7, barrierTicket: nil,
-                continuations: [.answer(id: 1, .visibility(answered, remnant: .none), to: 1)], rows: [Row(answered, of: user(ann))],
+                continuations: [.answer(id: 1, of: user(ann), .visibility(answered, remnant: .none), to: 1)],
+                rows: [Row(answered, of: user(ann))],
                 isStored: true, deadline: cluster.now.instant)
             process.node.carryOut(.done(write), at: cluster.now)
             cluster.heard = []

@@ -72,6 +72,27 @@ extension VisibilityTests {
         }
     }
 
+    /// All records that are hidden in one millisecond have the same version.
+    @Test("Each of two users who hide in one moment has the answer that its own devices call for") mutating func twoInOneMoment() {
+        var settings = CoreSettings()
+        settings.policy.pushReachableStaysOnline = true
+        cluster = TestCluster(nodes: 3, settings: settings)
+        let users = [cluster.user(ownedBy: 1, number: 0), cluster.user(ownedBy: 1, number: 1)]
+        cluster.login(users[0], on: 1)
+        cluster.login(users[1], on: 1, device: "phone", isPushReachable: true)
+        cutOff(2)
+        declareDead(2)
+        for (token, name) in users.enumerated() {
+            cluster.processes[1].node.perform(
+                .setVisibility(.init(mode: .nobody)), caller: user(name), gateway: 0, token: UInt64(1_000 + token), at: cluster.now)
+        }
+        cluster.settle()
+        cluster.endHides()
+        let answers = cluster.processes[1].answers
+        guard case .visibility(_, .until)? = answers[1_000] else { return #expect(Bool(false), "a user whom push does not reach") }
+        #expect(answers[1_001] == answer(.whileCutOff))
+    }
+
     @Test("A member that has left, or was removed by an operator, shows nobody anything") mutating func leftMember() {
         cluster.leave(2)
         cluster.advance(.seconds(1))

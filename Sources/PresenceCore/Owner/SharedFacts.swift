@@ -38,7 +38,7 @@ struct SharedFacts {
         }
         let entry = Policies.Entry(app: changed, version: owner.nextVersion(at: now))
         apply(entry, of: app, &owner, &cluster, at: now)
-        cluster.outbox.answerWhenStored(request.id, .done, to: peer)
+        cluster.outbox.answerWhenStored(request, .done, to: peer)
     }
 
     /// Ends all sessions of a user that this node owns, and voids the user's tokens.
@@ -56,7 +56,7 @@ struct SharedFacts {
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.nextVersion(at: now))
         owner.kick(request.user, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
-        cluster.outbox.answerWhenStored(request.id, .done, to: peer)
+        cluster.outbox.answerWhenStored(request, .done, to: peer)
     }
 
     // MARK: From other nodes and the disk

@@ -7,8 +7,8 @@ enum Continuation {
     /// Send a change of a subscription list to a gateway, before the answers. If the write fails, it goes without the versions of the
     /// answers.
     case listUpdate(ListUpdate, to: PeerIndex)
-    /// Answer a request.
-    case answer(id: UInt64, Answer, to: PeerIndex)
+    /// Answer a request about a user.
+    case answer(id: UInt64, of: UserID, Answer, to: PeerIndex)
     /// Take a step of the relationship chain, after the answers.
     case step(ChainStep)
     /// Acknowledge rows that this node keeps for another one. It waits for the disk of this node alone.
@@ -33,9 +33,9 @@ extension [Continuation] {
         compactMap { if case .listUpdate(let listUpdate, let peer) = $0 { (peer, listUpdate) } else { nil } }
     }
 
-    /// The answers, each with its receiver.
-    var answers: [(peer: PeerIndex, id: UInt64, answer: Answer)] {
-        compactMap { if case .answer(let id, let answer, let peer) = $0 { (peer, id, answer) } else { nil } }
+    /// The answers, each with its receiver, and with the user of its request.
+    var answers: [(peer: PeerIndex, id: UInt64, user: UserID, answer: Answer)] {
+        compactMap { if case .answer(let id, let user, let answer, let peer) = $0 { (peer, id, user, answer) } else { nil } }
     }
 
     /// The steps of the relationship chain.
@@ -53,9 +53,9 @@ extension [Continuation] {
     /// Changes the last answer, if it is the one to a request. Returns the changed answer; nil if it is another one.
     mutating func changeLastAnswer(to request: UInt64, for receiver: PeerIndex, _ change: (Answer) -> Answer) -> Answer? {
         let last = lastIndex { if case .answer = $0 { true } else { false } }
-        guard let last, case .answer(id: request, let answer, to: receiver) = self[last] else { return nil }
+        guard let last, case .answer(id: request, let user, let answer, to: receiver) = self[last] else { return nil }
         let changed = change(answer)
-        self[last] = .answer(id: request, changed, to: receiver)
+        self[last] = .answer(id: request, of: user, changed, to: receiver)
         return changed
     }
 }

@@ -66,8 +66,8 @@ struct Outbox {
     }
 
     /// Answers a request when ``rows`` are on two disks.
-    mutating func answerWhenStored(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
-        continuations.append(.answer(id: id, answer, to: peer))
+    mutating func answerWhenStored(_ request: Request, _ answer: Answer, to peer: PeerIndex) {
+        continuations.append(.answer(id: request.id, of: request.user, answer, to: peer))
     }
 
     /// Sends a change of a subscription list to these nodes when ``rows`` are on two disks.

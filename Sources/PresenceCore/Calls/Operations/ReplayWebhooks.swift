@@ -61,7 +61,7 @@ extension Webhooks {
         at now: Now
     ) {
         let (count, isComplete) = replay(app, since: since, &owner, &cluster, at: now)
-        cluster.outbox.answerWhenStored(request.id, .replayed(eventsCount: UInt64(count), isComplete: isComplete), to: peer)
+        cluster.outbox.answerWhenStored(request, .replayed(eventsCount: UInt64(count), isComplete: isComplete), to: peer)
     }
 }
 

@@ -65,7 +65,7 @@ struct MentionRemoval {
             return true
         }
         let found = MentionRemoval(id: request.user, request: search, now: now).perform(on: &owner, into: &cluster.outbox)
-        cluster.outbox.answerWhenStored(request.id, found.answer, to: peer)
+        cluster.outbox.answerWhenStored(request, found.answer, to: peer)
         // The log of the disk has the rows as they were before.
         if found.next == nil { cluster.outbox.effects.append(.truncateLog) }
         return true

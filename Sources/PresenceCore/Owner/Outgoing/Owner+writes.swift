@@ -9,11 +9,11 @@ extension Owner {
             for (peer, listUpdate) in releaseListUpdates(write.continuations.listUpdates) {
                 cluster.send(.listUpdate(listUpdate), to: peer)
             }
-            for (peer, id, answer) in write.continuations.answers {
+            for (peer, id, user, answer) in write.continuations.answers {
                 var answer = answer
-                if isUndone(answer, of: write) { answer = .refused(.unavailable.afterPassingOn) }
+                if isUndone(answer, of: user, in: write) { answer = .refused(.unavailable.afterPassingOn) }
                 if case .visibility(let privacy, _) = answer {
-                    answer = .visibility(privacy, remnant: remnant(of: user(of: privacy, in: write), cluster, at: now))
+                    answer = .visibility(privacy, remnant: remnant(of: index(ofKnown: user), cluster, at: now))
                 }
                 cluster.send(.answer(id: id, answer), to: peer)
             }
@@ -21,7 +21,7 @@ extension Owner {
             for (peer, listUpdate) in releaseListUpdates(write.continuations.listUpdates) {
                 cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer)
             }
-            for (peer, id, _) in write.continuations.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
+            for (peer, id, _, _) in write.continuations.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }
 
@@ -31,14 +31,11 @@ extension Owner {
         return user.map { users[$0].record.pushDevices.isEmpty } ?? true ? .until(until) : .whileCutOff
     }
 
-    /// The user whose visibility a write stores.
-    private func user(of privacy: Privacy, in write: PendingWrites.Write) -> Index? {
-        write.rows.first { $0.kind == .visibility && $0.version == privacy.version }.flatMap { index(ofKnown: $0.user) }
-    }
-
     /// Whether a visibility was replaced before its acknowledgement, because another side of a split had a newer one.
-    private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
-        guard case .visibility(let privacy, _) = answer, let user = user(of: privacy, in: write) else { return false }
+    private func isUndone(_ answer: Answer, of id: UserID, in write: PendingWrites.Write) -> Bool {
+        guard case .visibility(let privacy, _) = answer, let user = index(ofKnown: id),
+            write.rows.contains(where: { $0.kind == .visibility && $0.user == id && $0.version == privacy.version })
+        else { return false }
         return users[user].record.privacy.map { !$0.visibility.isSameChoice(as: privacy.visibility) } ?? true
     }
 

@@ -35,7 +35,7 @@ struct AnsweredCalls {
         }
         // The first write may have ended on this disk alone.
         cluster.outbox.rows += owner.users[user].rows(since: known.begunAt, to: held.version.milliseconds)
-        cluster.outbox.answerWhenStored(request.id, answer, to: peer)
+        cluster.outbox.answerWhenStored(request, answer, to: peer)
         return nil
     }
 
@@ -51,7 +51,7 @@ struct AnsweredCalls {
     /// Answers a call of the relationship chain that makes no decision.
     func answer(_ outcomes: [ChainOutcome], of owner: inout Owner, into outbox: inout Outbox) {
         guard request.key != nil else { return outbox.answer(request.id, .chained(outcomes), to: peer) }
-        outbox.answerWhenStored(request.id, .chained(outcomes), to: peer)
+        outbox.answerWhenStored(request, .chained(outcomes), to: peer)
         keepAnswer(of: &owner, into: &outbox)
     }
 
