@@ -15,6 +15,8 @@ struct SimulationRecorder {
     private var secondLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax, numberOfSignificantValueDigits: .two)
     /// Pushes of the present phase.
     private var phaseLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    /// All pushes so far, those of the logins included.
+    private(set) var pushesCount = 0
     private var second = SimulationReport.Second(second: 0, changes: 0, pushes: 0, usersLive: 0)
     /// Answered calls by operation, to compare with the nodes' counters.
     private(set) var answered: [String: Int] = [:]
@@ -52,7 +54,8 @@ struct SimulationRecorder {
     }
 
     mutating func countPush() {
-        report.pushes += 1
+        pushesCount += 1
+        if report.loginSeconds > 0 { report.pushes += 1 }
         second.pushes += 1
     }
 

@@ -48,6 +48,7 @@ public struct SimulationReport: Codable, Sendable {
     public var loginSeconds = 0.0
     public var loadSeconds = 0.0
     public var changes = 0
+    /// The pushes since the begin of the load. Those of the logins are in ``timeline`` only.
     public var pushes = 0
     /// From the scheduled time of a change to the push: free of coordinated omission.
     public var changeToPush: Latency

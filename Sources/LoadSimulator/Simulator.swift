@@ -137,7 +137,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             progress.lastSecond = lastSecond
             progress.usersLive = usersLive
             progress.changes = recorder.report.changes
-            progress.pushes = recorder.report.pushes
+            progress.pushes = recorder.pushesCount
             progress.p50Milliseconds = percentiles.p50
             progress.p99Milliseconds = percentiles.p99
         }

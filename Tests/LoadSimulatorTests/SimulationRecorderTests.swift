@@ -8,6 +8,7 @@ import Testing
 
     @Test("Changes and pushes count in the second in which they happen")
     mutating func timeline() {
+        recorder.endLogins(at: 0.1)
         recorder.countChange()
         recorder.countPush()
         #expect(!recorder.isSecondOver(at: 0.9) && recorder.isSecondOver(at: 1))
@@ -18,6 +19,17 @@ import Testing
         #expect(timeline.map(\.second) == [0, 1] && timeline.map(\.changes) == [1, 0] && timeline.map(\.pushes) == [1, 1])
         #expect(timeline.map(\.usersLive) == [5, 6])
         #expect(recorder.report.changes == 1 && recorder.report.pushes == 2)
+    }
+
+    @Test("Pushes of the logins are not in the pushes per second of the load")
+    mutating func pushesPerSecond() {
+        for _ in 0..<30 { recorder.countPush() }
+        recorder.endLogins(at: 2)
+        for _ in 0..<8 { recorder.countPush() }
+        recorder.endLoad(seconds: 4)
+        #expect(recorder.pushesCount == 38)
+        let line = recorder.report.summary.split(separator: "\n").first { $0.hasPrefix("pushes") }
+        #expect(line?.hasSuffix(" 8 (2 per second)") == true)
     }
 
     @Test("The report has the percentiles in milliseconds, of all pushes and of each marked phase")
