@@ -30,7 +30,7 @@ struct PendingCalls {
         /// For `exportUser`.
         var export = ExportUser.Parts()
         /// For `deleteUser`.
-        var deletion = DeleteUser.Parts()
+        var deletion = DeletionProgress()
     }
 
     /// The answers for which a call waits.
