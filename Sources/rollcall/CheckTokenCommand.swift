@@ -80,14 +80,20 @@ struct CheckTokenCommand: AsyncParsableCommand {
                 .post, host: host, port: port, path: "/v1/getUserStatus", headers: [("authorization", "Bearer \(token)")],
                 body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: MultiThreadedEventLoopGroup.singleton.next())
         } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
-        let detail = (try? JSONReader.read(response.body))?["detail"]?.text ?? response.text
+        let answer = try? JSONReader.read(response.body)
+        let detail = answer?["detail"]?.text ?? response.text
         switch response.status {
+        case 200 where answer?["userStatusList"] != nil: return nil
         case 401: return detail
+        // A node that refuses the call for another reason, such as a limit, knows the caller.
+        case let status where [400, 403, 429].contains(status) && answer?["code"] != nil: return nil
         case 500...:
             throw CommandFailure(
                 description: "\(target) cannot say now: it answered \(response.status): \(detail)", code: PresenceNode.ExitCode.unavailable)
-        // A node that refuses the call for another reason knows the caller.
-        default: return nil
+        default:
+            throw CommandFailure(
+                description: "--target: \(target) answered \(response.status): \(detail); it must be the URL of a node's client port",
+                code: PresenceNode.ExitCode.unavailable)
         }
     }
 

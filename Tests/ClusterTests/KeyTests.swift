@@ -304,6 +304,11 @@ import Testing
         for node in keys.cluster.nodes { #expect(!node.log.contains(signature)) }
         let gone = try await RollcallBinary.run(["check-token", good, "--target", "http://127.0.0.1:9"])
         #expect(gone.status == 69, "\(gone.output)")
+        // The ops port has no such call. It does not know the token.
+        let ops = "http://127.0.0.1:\(keys.cluster.nodes[2].ports.ops)"
+        let elsewhere = try await RollcallBinary.run(["check-token", foreign, "--target", ops])
+        #expect(elsewhere.status == 69 && !elsewhere.output.contains("valid: "), "\(elsewhere.output)")
+        #expect(elsewhere.output.contains("answered 404") && elsewhere.output.contains("client port"), "\(elsewhere.output)")
         try await keys.cluster.stop()
     }
 }
