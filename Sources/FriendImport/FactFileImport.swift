@@ -16,9 +16,7 @@ public struct FactFileImport: Sendable {
     /// - Parameter isDryRun: whether nothing is imported. The report is written all the same, and no place is stored.
     public init(_ options: FriendImport.Options, isDryRun: Bool) {
         (self.options, self.isDryRun) = (options, isDryRun)
-        calls = ImportCalls(
-            target: options.target, token: options.token, isInsecure: options.isInsecure, connectionsCount: options.callsCount,
-            onSilence: options.onSilence, reason: options.reason)
+        calls = ImportCalls(options)
     }
 
     /// Whether a file has facts, and not the rows of a CSV file: its first byte besides blanks is that of an object.
@@ -38,14 +36,7 @@ public struct FactFileImport: Sendable {
     ///
     /// Throws ``ImportError`` if the file cannot be read, or if no node answers for half a minute.
     public func run(onProgress: (FriendImport.Progress) -> Void) async throws -> ImportCounts {
-        do {
-            let counts = try await importAll(onProgress)
-            try await calls.http.shutdown()
-            return counts
-        } catch {
-            try await calls.http.shutdown()
-            throw error
-        }
+        try await calls.closed(after: { try await importAll(onProgress) })
     }
 
     private func importAll(_ onProgress: (FriendImport.Progress) -> Void) async throws -> ImportCounts {

@@ -1,4 +1,5 @@
 import Foundation
+import NIOSSL
 import PresenceWire
 
 /// `rollcall import`: brings the friend lists of a CSV file into a cluster.
@@ -14,8 +15,8 @@ public struct FriendImport: Sendable {
         public var target: String
         /// A token with role admin.
         public var token: String
-        /// Whether any certificate of the node is accepted.
-        public var isInsecure = false
+        /// The certificates of nodes that are accepted.
+        public var tls = TLSConfiguration.makeClientConfiguration()
         /// Calls under way at once, 1 to 256.
         public var callsCount = 16
         /// Whether the position of an earlier run is ignored.
@@ -50,9 +51,7 @@ public struct FriendImport: Sendable {
 
     public init(_ options: Options) {
         self.options = options
-        calls = ImportCalls(
-            target: options.target, token: options.token, isInsecure: options.isInsecure, connectionsCount: options.callsCount,
-            onSilence: options.onSilence, reason: options.reason)
+        calls = ImportCalls(options)
     }
 
     /// The path of the report about refused rows.
@@ -62,14 +61,7 @@ public struct FriendImport: Sendable {
     ///
     /// Throws ``ImportError`` if the file is no list of friends, or if no node answers for half a minute.
     public func run(onProgress: (Progress) -> Void) async throws -> ImportCounts {
-        do {
-            let counts = try await importAll(onProgress)
-            try await calls.http.shutdown()
-            return counts
-        } catch {
-            try await calls.http.shutdown()
-            throw error
-        }
+        try await calls.closed(after: { try await importAll(onProgress) })
     }
 
     private func importAll(_ onProgress: (Progress) -> Void) async throws -> ImportCounts {

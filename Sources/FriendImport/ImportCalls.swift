@@ -20,31 +20,34 @@ struct ImportCalls: Sendable {
     private static let pauses: [Duration] = [0.1, 0.3, 1, 2, 4, 8, 15].map { .seconds($0) }
     private static let answerBytesMax = 1 << 20
 
-    let http: HTTPClient
-    let target: String
-    let token: String
-    /// Told when a call has had no answer for the first time, with the reason.
-    let onSilence: @Sendable (String) -> Void
-    let reason: @Sendable (any Error) -> String
+    private let http: HTTPClient
+    private let target: String
+    private let token: String
+    private let onSilence: @Sendable (String) -> Void
+    private let reason: @Sendable (any Error) -> String
 
-    /// - Parameters:
-    ///   - target: the URL of a node's client port.
-    ///   - token: a token with role admin.
-    ///   - connectionsCount: most connections at once.
-    init(
-        target: String, token: String, isInsecure: Bool, connectionsCount: Int, onSilence: @escaping @Sendable (String) -> Void,
-        reason: @escaping @Sendable (any Error) -> String
-    ) {
-        var tls = TLSConfiguration.makeClientConfiguration()
-        if isInsecure { tls.certificateVerification = .none }
-        var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
+    /// Calls to ``FriendImport/Options/target``, over one connection for each of ``FriendImport/Options/callsCount``.
+    init(_ options: FriendImport.Options) {
+        var configuration = HTTPClient.Configuration(tlsConfiguration: options.tls)
         configuration.redirectConfiguration = .disallow
         configuration.timeout.connect = .seconds(5)
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsCount
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = options.callsCount
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-        (self.onSilence, self.reason) = (onSilence, reason)
-        (self.target, self.token) = (target.hasSuffix("/") ? String(target.dropLast()) : target, token)
+        (onSilence, reason, token) = (options.onSilence, options.reason, options.token)
+        target = options.target.hasSuffix("/") ? String(options.target.dropLast()) : options.target
+    }
+
+    /// Runs an import, and closes the connections when it has ended or failed.
+    func closed<Result>(after body: () async throws -> Result) async throws -> Result {
+        do {
+            let result = try await body()
+            try await http.shutdown()
+            return result
+        } catch {
+            try await http.shutdown()
+            throw error
+        }
     }
 
     /// Adds friends to the list of a user. Returns the code and the text of each result.

@@ -31,7 +31,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: "Calls under way at once.") var calls = 16
     @Flag(help: "Start at the beginning of the file, and ignore the place of an earlier run.") var restart = false
     @Flag(help: "Say what would become of each line of a file of `rollcall export`, and change nothing.") var dryRun = false
-    @Flag(help: "Accept any TLS certificate of the node.") var insecure = false
+    @OptionGroup var trust: TrustOptions
 
     func validate() throws {
         guard (1...256).contains(calls) else { throw ValidationError("--calls: \(calls) is not in 1...256") }
@@ -54,13 +54,13 @@ struct ImportCommand: AsyncParsableCommand {
         do {
             if try FactFileImport.isFactFile(file) {
                 reportPath = FactFileImport.reportPath(beside: file)
-                counts = try await FactFileImport(options(ops, bearer ?? ""), isDryRun: dryRun).run(onProgress: show)
+                counts = try await FactFileImport(try options(ops, bearer ?? ""), isDryRun: dryRun).run(onProgress: show)
             } else if dryRun {
                 throw CommandFailure(
                     description: "--dry-run: \(file): is not a file of `rollcall export`; a CSV file has no dry run",
                     code: PresenceNode.ExitCode.usage)
             } else {
-                counts = try await FriendImport(options(target, bearer ?? "")).run(onProgress: show)
+                counts = try await FriendImport(try options(target, bearer ?? "")).run(onProgress: show)
             }
         } catch let error as ImportError {
             if Terminal.isInteractive { Terminal.line("") }
@@ -76,9 +76,9 @@ struct ImportCommand: AsyncParsableCommand {
         if counts.refused > 0 { throw ArgumentParser.ExitCode(1) }
     }
 
-    private func options(_ address: String, _ token: String) -> FriendImport.Options {
+    private func options(_ address: String, _ token: String) throws(CommandFailure) -> FriendImport.Options {
         var options = FriendImport.Options(file: file, target: address, token: token)
-        (options.callsCount, options.restarts, options.isInsecure) = (calls, restart, insecure)
+        (options.callsCount, options.restarts, options.tls) = (calls, restart, try trust.configuration())
         options.reason = ConnectionErrorText.text
         options.onSilence = { Terminal.warning("rollcall: \($0); trying again for half a minute") }
         return options
