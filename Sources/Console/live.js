@@ -90,7 +90,7 @@ function createTotals() {
   const problem = problemPlace();
   const number = (text) => ({ text, isNumber: true });
   const nodes = table("Load of the whole cluster", [
-    "Node", number("Users online"), number("Streams"), number("Logins / s"), number("Logouts / s"), number("Lost / s"),
+    "Node", number("Users online"), number("Sessions"), number("Listeners"), number("Logins / s"), number("Logouts / s"), number("Lost / s"),
   ]);
   const app = h("p", { class: "help" });
   let readings = [];
@@ -100,10 +100,11 @@ function createTotals() {
     const sum = (values) => values.some((value) => value === undefined) ? undefined : values.reduce((total, value) => total + value, 0);
     const missing = members.filter(({ node, state }) => state !== "left" && !loads.some((load) => load.node === node));
     nodes.show([
-      [h("strong", null, "All nodes"), count(sum(loads.map((load) => load.usersOnline))), count(sum(loads.map((load) => load.streams))),
+      [h("strong", null, "All nodes"), count(sum(loads.map((load) => load.usersOnline))), count(sum(loads.map((load) => load.sessions))),
+        count(sum(loads.map((load) => load.listeners))),
         ...counters.map((_, index) => rate(sum(rows.map(({ rates }) => rates[index]))))],
-      ...rows.map(({ load, rates }) => [identifier(load.node), count(load.usersOnline), count(load.streams), ...rates.map(rate)]),
-      ...missing.map(({ node, state }) => [[identifier(node), ` (${state}, no answer)`], "–", "–", "–", "–", "–"]),
+      ...rows.map(({ load, rates }) => [identifier(load.node), count(load.usersOnline), count(load.sessions), count(load.listeners), ...rates.map(rate)]),
+      ...missing.map(({ node, state }) => [[identifier(node), ` (${state}, no answer)`], "–", "–", "–", "–", "–", "–"]),
     ]);
   }
 
@@ -114,7 +115,7 @@ function createTotals() {
     showNodes(loads, members);
     readings = [...readings, { time: now, loads }].slice(-readingsMax);
     const total = loads.reduce((sum, load) => sum + load.usersOnlineOfApp, 0);
-    app.textContent = `${plural(total, "user")} of this app ${total === 1 ? "is" : "are"} online. The table counts the users of all apps at their owners, and the open event streams.`;
+    app.textContent = `${plural(total, "user")} of this app ${total === 1 ? "is" : "are"} online. The table counts the users of all apps at their owners, open sessions, and streams that hear without being seen.`;
   }, totalsMilliseconds, (error) => problem.show(error));
 
   return { element: h("section", { id: "totals" }, problem.element, nodes.element, app), poller };

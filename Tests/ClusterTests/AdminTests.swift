@@ -184,20 +184,23 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("clusterLoad has each live node once, and counts each user and each stream once") func clusterLoad() async throws {
+    @Test("clusterLoad has each live node once, and counts each user, session and listener once") func clusterLoad() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
-        let streams = try (0..<7).map { try fixture.events("user-\($0)", node: $0 % 3) }
+        // A stream that hears without being seen is no session, and its user is not ONLINE.
+        let sessions = try (0..<7).map { try fixture.events("user-\($0)", node: $0 % 3) }
+        let streams = sessions + [try fixture.events("bot", node: 1, query: "presence=none")]
         var iterators = streams.map { $0.makeAsyncIterator() }
         for index in iterators.indices { _ = try await iterators[index].next() }
         let sum = { (nodes: [JSON], field: String) in nodes.compactMap { $0[field]?.number }.reduce(0, +) }
         for node in 0..<3 {
             try await fixture.until("node \(node) counts every user and stream") {
                 let nodes = try await fixture.admin("clusterLoad", "{}", node: node).json["nodes"]?.elements ?? []
-                return sum(nodes, "usersOnline") == 7 && sum(nodes, "streams") == 7 && sum(nodes, "logins") == 7
+                return sum(nodes, "usersOnline") == 7 && sum(nodes, "sessions") == 7 && sum(nodes, "logins") == 7
             }
             let nodes = try await fixture.admin("clusterLoad", "{}", node: node).json["nodes"]?.elements ?? []
             #expect(nodes.map { $0["node"]?.text } == ["n0", "n1", "n2"])
-            #expect(nodes.map { $0["streams"]?.number } == [3, 2, 2])
+            #expect(nodes.map { $0["sessions"]?.number } == [3, 2, 2])
+            #expect(nodes.map { $0["listeners"]?.number } == [0, 1, 0])
             #expect(sum(nodes, "usersOnlineOfApp") == 7)
             let others = try await fixture.admin("clusterLoad", "{}", app: "other", node: node).json["nodes"]?.elements ?? []
             #expect(sum(others, "usersOnline") == 7 && sum(others, "usersOnlineOfApp") == 0)

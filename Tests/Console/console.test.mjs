@@ -358,10 +358,10 @@ test("Live shows the load of every node, and totals that are the sums", async ()
   }, { what: `the totals count ${total} users` });
   const rows = await read();
   assert.deepEqual(rows.map(([name]) => name), names);
-  for (const column of [1, 2]) assert.equal(Number(rows[0][column]), sumOf(rows.slice(1), column), `column ${column}`);
+  for (const column of [1, 2, 3]) assert.equal(Number(rows[0][column]), sumOf(rows.slice(1), column), `column ${column}`);
   const { nodes } = await asPage("clusterLoad");
   // Alice has a session on each of two nodes.
-  assert.equal(nodes.reduce((sum, { streams }) => sum + streams, 0), total + 1);
+  assert.equal(nodes.reduce((sum, { sessions }) => sum + sessions, 0), total + 1);
   assert.deepEqual(nodes.map(({ usersOnline }) => usersOnline), (await cluster.counters("rollcall_users_online")));
   await shows("#totals", `${total} users of this app are online.`);
 });

@@ -48,7 +48,10 @@ struct LocalSessions {
 
     private var users = UserTable<[Local]>()
     private var slots = SlotIndex()
+    /// The number of open streams, those of listeners included.
     private(set) var count = 0
+    /// The number of streams that hear without being seen (`presence=none`).
+    private(set) var listenersCount = 0
     /// The number of sessions whose user's new owner has not answered. Changes of their subscription lists may be missing.
     private(set) var registeringCount = 0
 
@@ -57,6 +60,7 @@ struct LocalSessions {
         if isNew { slots.insert(user, slot: attach.user.slot) }
         users[user].append(Local(attach, gateway: gateway))
         count += 1
+        if attach.kind == .listener { listenersCount += 1 }
     }
 
     /// Records that an owner has answered for `user`: its logins are done, and are not repeated at the next registration.
@@ -94,7 +98,9 @@ struct LocalSessions {
     mutating func close(_ session: SessionID, of user: UserID) {
         guard let index = users.index(of: user), let position = users[index].firstIndex(where: { $0.session == session })
         else { return }
-        if users[index].remove(at: position).isRegistering { registeringCount -= 1 }
+        let closed = users[index].remove(at: position)
+        if closed.isRegistering { registeringCount -= 1 }
+        if closed.kind == .listener { listenersCount -= 1 }
         count -= 1
         guard users[index].isEmpty else { return }
         slots.remove(index, slot: user.slot)
