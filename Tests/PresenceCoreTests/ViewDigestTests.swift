@@ -107,7 +107,7 @@ import Testing
         let session = SessionID(stamp: 1, node: 2)
         sessions.open(Attach(session: session, user: user("ann"), platform: "ios"), gateway: 0)
         #expect(sessions.hash(of: 0...Slot.max) { _ in true } != 0)
-        sessions.end(session, of: user("ann"))
+        _ = sessions.end(session, of: user("ann"))
         #expect(sessions.hash(of: 0...Slot.max) { _ in true } == 0)
         #expect(sessions.sessions(of: user("ann")).isEmpty)
     }

@@ -92,4 +92,52 @@ import Testing
         #expect(events.map { $0.json["sessionID"]?.textValue } == ids)
         #expect(events.allSatisfy { $0.json["deviceID"]?.textValue == "phone" })
     }
+    /// The user is unconfirmed for 10 s, because the node of another session has died.
+    @Test("A session that a new owner knows ends after its grace, although another session has died with its node")
+    func graceAtNewOwner() {
+        var cluster = Self.cluster(.all)
+        let ann = cluster.user(ownedBy: 1)
+        cluster.login(ann, on: 1, device: "tablet")
+        let phone = cluster.login(ann, on: 0, device: "phone")
+        cluster.advance(.milliseconds(200))
+        cluster.kill(1)
+        cluster.advance(.milliseconds(500))
+        cluster.lose(phone)
+        cluster.advance(.seconds(3))
+        let ends = cluster.webhooks.first(of: ann).filter { $0.action != "Login" }
+        #expect(ends.map(\.action) == ["Disconnect"])
+        #expect(ends.first?.json["sessionID"]?.textValue == cluster.clients[phone].session.description)
+        cluster.advance(.seconds(10))
+        #expect(Self.openSessions(of: ann, in: cluster) == [])
+    }
+
+    @Test("A logout that an owner has answered before it knew the session ends the session, and no login is left without an end")
+    func logoutBeforeRegistration() {
+        var cluster = Self.cluster(.all)
+        let ann = cluster.user(ownedBy: 1)
+        // The messages of the session's node to the owner are lost, as they would be late at a new owner.
+        cluster.losing = [(0, 1)]
+        let phone = cluster.login(ann, on: 0, device: "phone")
+        cluster.call(.logout(cluster.clients[phone].session), by: ann, on: 2)
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.lastAnswer(on: 2) == .done)
+        #expect(!cluster.clients[phone].isOpen)
+        cluster.losing = []
+        cluster.advance(.seconds(15))
+        #expect(cluster.record(of: ann).statusType != .online)
+        #expect(Self.openSessions(of: ann, in: cluster) == [])
+    }
+    @Test("A user who names the session of somebody else ends nothing, wherever that session is")
+    func sessionOfSomebodyElse() {
+        var cluster = Self.cluster(.all)
+        let clients = (0..<3).map { cluster.login("ann", on: $0, device: "phone \($0)") }
+        let others = (0..<3).map { cluster.login("bob", on: $0, device: "phone \($0)") }
+        cluster.advance(.seconds(1))
+        for other in others {
+            for node in 0..<3 { cluster.call(.logout(cluster.clients[other].session), by: "ann", on: node, origin: .backEnd) }
+        }
+        cluster.advance(.seconds(15))
+        #expect((clients + others).allSatisfy { cluster.clients[$0].isOpen })
+        for user in ["ann", "bob"] { #expect(cluster.webhooks.actions(of: user) == ["Login", "Login", "Login"]) }
+    }
 }

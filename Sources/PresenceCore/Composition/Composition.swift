@@ -149,6 +149,10 @@ struct Composition: ~Copyable {
         if !cluster.outbox.messages.isEmpty {
             for (peer, message) in cluster.outbox.messages.takeAll() { cluster.send(message, to: peer) }
         }
+        for (session, user) in cluster.outbox.unknownEnds.takeAll() {
+            guard let peer = cluster.peers.index(ofNumber: session.node), peer == 0 || cluster.peers[peer].isAlive else { continue }
+            cluster.send(.end(session, user: user, reason: SessionEnd.logout), to: peer)
+        }
         if !cluster.outbox.lists.isEmpty {
             for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, &owner, &cluster) }
         }

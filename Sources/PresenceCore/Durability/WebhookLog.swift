@@ -130,24 +130,51 @@ struct WebhookLog: Equatable {
 
     /// The log with the events of an older copy that its writer did not know.
     ///
-    /// Two owners may each have added some, in a split or because one died before its row arrived here. The sessions are those of the copy
-    /// with the newer event.
+    /// Two owners may each have added some, in a split or because one died before its row arrived here. The copy with the newest event says
+    /// which sessions are announced, and the other one's events are applied to it, so that each login keeps one end.
     func joined(with older: WebhookLog) -> WebhookLog {
-        let unknown = older.events.filter { event in
-            !events.contains { $0.version == event.version } && event.version > removed.first { $0.node == event.version.node } ?? .zero
+        let (base, other) = older.newest > newest ? (older, self) : (self, older)
+        let unknown = other.events.filter { event in
+            !base.events.contains { $0.version == event.version }
+                && event.version > base.removed.first { $0.node == event.version.node } ?? .zero
         }
-        guard !unknown.isEmpty else { return self }
-        var joined = self
-        for index in joined.events.indices where older.events.contains(where: { $0.version == events[index].version && $0.isDelivered }) {
-            joined.events[index].isDelivered = true
-        }
+        guard !unknown.isEmpty else { return base }
+        var joined = base
+        joined.markDelivered(other.events.lazy.filter(\.isDelivered).map(\.version))
+        let dropped = unknown.filter { joined.announce($0, unknownTo: base) }.map(\.version)
         joined.events = (joined.events + unknown).sorted { $0.version < $1.version }
-        if older.newest > newest { joined.sessions = older.sessions }
+        if !dropped.isEmpty { _ = joined.remove { dropped.contains($0.version) } }
         return joined
+    }
+
+    /// Begins or ends the session of an event that another copy has added.
+    ///
+    /// - Returns: whether the event is not delivered any more, because this log has, or had, one of its own: the login of a session that is
+    ///   announced, or the end of one that is not.
+    private mutating func announce(_ event: Event, unknownTo base: WebhookLog) -> Bool {
+        guard let session = event.session else { return false }
+        let isAnnounced = sessions.contains { $0.id == session.id }
+        let later = base.events.last { $0.version > event.version && $0.session?.id == session.id }
+        if session.isLogin {
+            if !isAnnounced, later == nil {
+                sessions.append(Session(id: session.id, platform: session.platform, deviceID: session.deviceID))
+            }
+            return isAnnounced && !event.isDelivered
+        }
+        if later == nil { sessions.removeAll { $0.id == session.id } }
+        return !isAnnounced && !event.isDelivered
     }
 }
 
 extension WebhookLog.Event {
+    /// The session that the event begins or ends; nil for another event.
+    fileprivate var session: (id: SessionID, isLogin: Bool, platform: String, deviceID: String)? {
+        guard let event = try? JSONReader.read(json), let id = event["sessionID"]?.text.flatMap({ SessionID($0) }),
+            let platform = event["platform"]?.text, let deviceID = event["deviceID"]?.text
+        else { return nil }
+        return (id, event["action"]?.text == "Login", platform, deviceID)
+    }
+
     /// Whether the event, which is about another user, names a user.
     ///
     /// - Parameter name: the ID as it stands in JSON. Few events have it, and only those are read.

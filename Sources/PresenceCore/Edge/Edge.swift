@@ -88,7 +88,8 @@ package struct Edge: ~Copyable {
 
     /// Handles an owner's end of a session.
     mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
-        sessions.end(session, of: user)
+        // The ID may be one that a user has made up: it ends no session of somebody else.
+        guard sessions.end(session, of: user) else { return }
         cluster.sendToGateways(.end(session, reason: reason), mask: sessions.gateways(of: user))
     }
 
@@ -99,7 +100,7 @@ package struct Edge: ~Copyable {
 
     /// Ends the sessions of users who were kicked.
     mutating func endSessions(of users: [UserID]) {
-        for user in users { for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) } }
+        for user in users { for attach in sessions.sessions(of: user) { _ = sessions.end(attach.session, of: user) } }
     }
 
     /// Handles an owner's answer to a registration of watches.

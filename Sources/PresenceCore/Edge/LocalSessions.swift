@@ -108,10 +108,13 @@ struct LocalSessions {
     }
 
     /// Records that a session's owner has ended it. The session is not registered again before its gateway has ended it.
-    mutating func end(_ session: SessionID, of user: UserID) {
+    ///
+    /// - Returns: whether the user has such a session here.
+    mutating func end(_ session: SessionID, of user: UserID) -> Bool {
         guard let index = users.index(of: user), let position = users[index].firstIndex(where: { $0.session == session })
-        else { return }
+        else { return false }
         users[index][position].isEnding = true
+        return true
     }
 
     /// A hash of the sessions of the users of these slots for which `isWanted` holds.

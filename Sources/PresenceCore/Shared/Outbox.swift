@@ -30,6 +30,8 @@ struct Outbox {
     var rowsForOwners: [Row] = []
     /// The kicked users, whose sessions on this node end.
     var kicked: [UserID] = []
+    /// The sessions that their users have logged out, and of which the users' owner does not know. Their nodes, if they live, end them.
+    var unknownEnds: [(session: SessionID, user: UserID)] = []
     /// Users of this node who may have webhook events that wait.
     var webhookUsers: [UserID] = []
     /// The rows to write.
@@ -52,7 +54,7 @@ struct Outbox {
     var needsBarrier = false
 
     /// Whether records, messages or lists wait for their receivers.
-    var hasMessages: Bool { !messages.isEmpty || !lists.isEmpty || !changes.isEmpty }
+    var hasMessages: Bool { !messages.isEmpty || !lists.isEmpty || !changes.isEmpty || !unknownEnds.isEmpty }
 
     /// Something is to be written, or waits for what is written.
     var hasWrites: Bool {

@@ -1,6 +1,7 @@
 import PresenceWire
 import Testing
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
 /// The row of a user's webhook events.
@@ -49,6 +50,91 @@ import Testing
         #expect(newer.joined(with: log([1])) == newer)
         _ = newer.trim(at: 1 + WebhookLog.keptFor)
         #expect(newer.joined(with: log([1])) == newer)
+    }
+
+    /// A log with an event about a session at each time: "+" begins it, "-" ends it.
+    private func log(of events: [(time: Milliseconds, node: UInt32, change: String)], open: [UInt64]) -> WebhookLog {
+        var log = WebhookLog()
+        for (time, node, change) in events {
+            let action = change.hasPrefix("+") ? "Login" : "Disconnect"
+            let session = SessionID(stamp: UInt64(change.dropFirst())!, node: 9)
+            let json = #"{"action":"\#(action)","sessionID":"\#(session)","platform":"web","deviceID":"d"}"#
+            log.append(Array(json.utf8), version: version(time, node))
+        }
+        log.sessions = open.map { WebhookLog.Session(id: SessionID(stamp: $0, node: 9), platform: "web", deviceID: "d") }
+        return log
+    }
+
+    @Test("A login that only the copy of a dead owner has is announced in the joined log, so that it gets an end") func joinedLogin() {
+        let newer = log(of: [(4, 2, "+7")], open: [7])
+        let joined = newer.joined(with: log(of: [(3, 1, "+5")], open: [5]))
+        #expect(joined.sessions.map(\.id.stamp) == [7, 5] && joined.events.count == 2)
+        #expect(joined.sessions.last == WebhookLog.Session(id: SessionID(stamp: 5, node: 9), platform: "web", deviceID: "d"))
+        // One that has begun and ended there needs no other end.
+        let both = newer.joined(with: log(of: [(2, 1, "+5"), (3, 1, "-5")], open: []))
+        #expect(both.sessions.map(\.id.stamp) == [7] && both.events.count == 3)
+    }
+
+    @Test("An end that both owners have written is told once, and one that only the dead owner has written ends the session")
+    func joinedEnd() {
+        let older = log(of: [(3, 1, "-5")], open: [])
+        let ended = log(of: [(4, 2, "-5")], open: [])
+        #expect(ended.joined(with: older).events.map(\.version) == [version(4, 2)])
+        #expect(log(of: [(4, 2, "+7")], open: [7]).joined(with: older).events.map(\.version) == [version(4, 2)], "its end was delivered")
+        let open = log(of: [(4, 2, "+7")], open: [5, 7]).joined(with: older)
+        #expect(open.sessions.map(\.id.stamp) == [7] && open.events.map(\.version) == [version(3, 1), version(4, 2)])
+        let again = log(of: [(4, 2, "+5")], open: [5]).joined(with: log(of: [(3, 1, "+5")], open: [5]))
+        #expect(again.events.map(\.version) == [version(4, 2)], "a login that both owners have written")
+    }
+
+    @Test("A stale copy with a fresh row does not open a session again that has ended") func staleCopy() {
+        var owner = log(of: [(1, 1, "+5"), (3, 2, "-5"), (4, 2, "+7"), (5, 2, "-7"), (6, 2, "+8")], open: [8])
+        owner.markDelivered(owner.events.map(\.version))
+        _ = owner.trim(at: 7)
+        var stale = log(of: [(1, 1, "+5")], open: [5])
+        stale.markDelivered([version(1, 1)])
+        #expect(stale.joined(with: owner).sessions == owner.sessions && owner.joined(with: stale).sessions == owner.sessions)
+    }
+
+    @Test("An end does not close a later login of its session") func laterLogin() {
+        let newer = log(of: [(4, 2, "+5")], open: [5])
+        var older = log(of: [(1, 1, "+5"), (3, 1, "-5")], open: [])
+        older.markDelivered([version(1, 1)])
+        let joined = newer.joined(with: older)
+        #expect(joined.sessions.map(\.id.stamp) == [5])
+        #expect(joined.events.map(\.version) == [version(1, 1), version(3, 1), version(4, 2)])
+    }
+
+    @Test("Two copies join to one log, in either order, and to join it with one of them again changes nothing", arguments: 0..<200)
+    func joinsOnce(seed: Int) {
+        var random = SplitMix64(seed: UInt64(seed))
+        func copy(_ node: UInt32, of common: WebhookLog) -> WebhookLog {
+            var copy = common
+            for _ in 0..<random.number(in: 0...4) {
+                let time = copy.newest.milliseconds + Milliseconds(random.number(in: 1...3))
+                let session = SessionID(stamp: UInt64(random.number(in: 1...3)), node: 9)
+                let begins = !copy.sessions.contains { $0.id == session }
+                let json = #"{"action":"\#(begins ? "Login" : "Logout")","sessionID":"\#(session)","platform":"web","deviceID":""}"#
+                copy.append(Array(json.utf8), version: version(time, node))
+                if begins {
+                    copy.sessions.append(WebhookLog.Session(id: session, platform: "web", deviceID: ""))
+                } else {
+                    copy.sessions.removeAll { $0.id == session }
+                }
+                if random.number(in: 0...1) == 0 { copy.markDelivered(copy.events.map(\.version)) }
+                _ = copy.trim(at: time)
+            }
+            return copy
+        }
+        let common = copy(1, of: WebhookLog())
+        let (first, second) = (copy(2, of: common), copy(3, of: common))
+        let joined = first.joined(with: second)
+        if first.newest != second.newest { #expect(second.joined(with: first) == joined) }
+        #expect(joined.joined(with: first) == joined && joined.joined(with: second) == joined)
+        for again in [first.joined(with: joined), second.joined(with: joined)] {
+            #expect(again.events == joined.events && again.sessions == joined.sessions)
+        }
+        #expect(Set(joined.sessions.map(\.id)).count == joined.sessions.count)
     }
 
     @Test("The joined log knows what either copy has delivered") func delivered() {

@@ -267,16 +267,8 @@ extension OwnedUser {
         return Array(ended)
     }
 
-    /// Removes the disconnected sessions for which `isOver` holds. Returns how many were not counted as disconnected.
-    mutating func retire(where isOver: (OwnedSession) -> Bool) -> UInt64 {
-        var disconnectedCount: UInt64 = 0
-        sessions.removeAll { session in
-            guard isOver(session) else { return false }
-            if !session.isCounted { disconnectedCount += 1 }
-            return true
-        }
-        return disconnectedCount
-    }
+    /// Removes the disconnected sessions for which `isOver` holds. Returns them.
+    mutating func retire(where isOver: (OwnedSession) -> Bool) -> [OwnedSession] { end(sessions.filter(isOver)) }
 
     /// The result of ``endWhatIsDue(at:offlineGrace:)``.
     struct Ended {
@@ -284,7 +276,7 @@ extension OwnedUser {
         var disconnectedCount: UInt64 = 0
         /// Whether the subscription list must be repaired.
         var isRepairDue = false
-        /// The sessions that ended, except those whose connections ended, each with the reason.
+        /// The sessions that ended, each with the reason.
         var losses: [SessionID: OwnedSession.Loss] = [:]
     }
 
@@ -295,10 +287,9 @@ extension OwnedUser {
         var ended = Ended()
         if sessions.contains(where: { ($0.graceDeadline ?? .farFuture) <= now.instant }) {
             let lateness = sessions.compactMap(\.graceDeadline).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
-            for session in sessions where session.loss != .closed && (session.graceDeadline ?? .farFuture) <= now.instant {
-                ended.losses[session.id] = session.loss
-            }
-            ended.disconnectedCount = retire { ($0.graceDeadline ?? .farFuture) <= now.instant }
+            let retired = retire { ($0.graceDeadline ?? .farFuture) <= now.instant }
+            for session in retired { ended.losses[session.id] = session.loss }
+            ended.disconnectedCount = UInt64(retired.count { !$0.isCounted })
             statusAfterLast = .offline
             dateLoss(lateness: lateness, graceBegan: now.wall - offlineGrace.wholeMilliseconds)
         }

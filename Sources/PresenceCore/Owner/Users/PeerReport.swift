@@ -19,8 +19,8 @@ struct PeerReport {
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
         let isFirst = owner.users[user].streams.isEmpty
-        let (disconnectedCount, ended) = owner.modify(user) { user in
-            let disconnectedCount = user.retire { $0.id != session.id && $0.isReturn(of: session) }
+        let (returned, ended) = owner.modify(user) { user in
+            let returned = user.retire { $0.id != session.id && $0.isReturn(of: session) }
             if isLogin {
                 user.recordPush(attach)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
@@ -28,12 +28,12 @@ struct PeerReport {
             user.open(session)
             if attach.isOneOfSeveral, user.toldSessions == 0 { user.toldSessions = SessionNews.unknown }
             let replaced = user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient)
-            return (disconnectedCount, replaced + user.endBeyondLimit(session, isLogin: isLogin))
+            return (returned, replaced + user.endBeyondLimit(session, isLogin: isLogin))
         }
-        owner.count { $0.sessionsDisconnected += disconnectedCount }
+        owner.count { $0.sessionsDisconnected += UInt64(returned.count { !$0.isCounted }) }
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
-        change.replaced = ended.map(\.id)
+        change.replaced = (returned + ended).map(\.id)
         // A login that was late, and has lost against a newer one, changes nothing.
         let isNewest = isLogin && !ended.contains { $0.id == session.id }
         if isNewest, let customStatus = attach.customStatus, !customStatus.isEmpty {

@@ -25,7 +25,7 @@ struct StatusChange {
         case logout
         /// A back end has ended all sessions.
         case kick
-        /// The clients of these sessions were silent, or their tokens have ended.
+        /// The graces of these sessions are over.
         case lost([SessionID: OwnedSession.Loss])
 
         var isOfAll: Bool { if case .lost = self { false } else { true } }
@@ -45,10 +45,12 @@ struct StatusChange {
     var customStatusHasOwnEnd = false
     var events: Event?
     var visibility: Visibility?
-    /// The cause of the end of sessions; nil if connections were lost or logins took their place.
+    /// The cause of the end of sessions; nil if logins took their place.
     var end: End?
     /// The sessions whose devices were logged out, or are not reachable by push any more.
     var departed: [OwnedSession] = []
+    /// The session that the user has logged out, whether the owner knows it or not.
+    var loggedOut: SessionID?
     /// The sessions that a login has ended, or whose place it has taken.
     var replaced: [SessionID] = []
     /// The devices whose place a login has taken (``OwnedUser/replacedDevices(by:isLogin:ended:scope:)``).

@@ -12,14 +12,17 @@ struct UserCall {
         for session in ended where session.graceDeadline == nil {
             outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
         }
+        // The session's node may register it later with this new owner. Then the logout would be undone.
+        if let session, ended.isEmpty { outbox.unknownEnds.append((session, id)) }
         owner.count { $0.logouts += UInt64(ended.count { !$0.isCounted }) }
         owner.modify(user) { user in
             if !ended.isEmpty { user.noteSeen(at: now.wall) }
             user.sessions.removeAll { session == nil || $0.id == session }
             if session == nil { user.confirmationDeadline = nil }
-            if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
+            if session == nil || !ended.isEmpty || user.confirmationDeadline != nil { user.statusAfterLast = .unlogined }
         }
-        return owner.refresh(user, StatusChange(end: session == nil ? .logout : nil, departed: ended), in: &outbox[at: now])
+        let change = StatusChange(end: session == nil ? .logout : nil, departed: ended, loggedOut: session)
+        return owner.refresh(user, change, in: &outbox[at: now])
     }
 
     /// Registers the user: the record says so, and every node that is asked about the user sees it. Returns the record.

@@ -40,8 +40,9 @@ struct OwnedWebhookLog {
         if let held, !held.isRemoved, row.value != nil {
             let own = try WebhookLog(Row(held, of: row.user, .webhookLog))
             let (newer, older) = isNewer ? (received, own) : (own, received)
-            let joined = newer.joined(with: older)
+            var joined = newer.joined(with: older)
             isJoined = joined != newer
+            _ = joined.trim(at: now.wall)
             // One version has one content.
             if isJoined { (kept.version, kept.value) = (owner.nextVersion(at: now), joined.text) }
         }
@@ -49,7 +50,9 @@ struct OwnedWebhookLog {
         owner.modifyLists(user) { _ = $0.merge(kept) }
         count(in: &owner)
         outbox.rows.append(kept)
-        if isJoined, owner.users[user].isReplica { outbox.rowsForOwners.append(kept) }
+        guard isJoined else { return true }
+        // The owner adds the ends of the sessions that the other copy has announced.
+        if owner.users[user].isReplica { outbox.rowsForOwners.append(kept) } else { owner.refresh(user, in: &outbox[at: now]) }
         return true
     }
 }

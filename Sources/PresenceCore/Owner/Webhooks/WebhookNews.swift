@@ -77,10 +77,16 @@ struct WebhookNews {
         switch change.end {
         case .kick: return (.kick, nil)
         case .logout: return (.logout, nil)
-        case .lost(let losses) where losses[session.id] == .silent: return (.disconnect, "TimeOut")
-        case .lost(let losses) where losses[session.id] == .tokenExpired: return (.tokenExpired, nil)
-        case .lost, nil: break
+        case .lost(let losses):
+            switch losses[session.id] {
+            case .silent: return (.disconnect, "TimeOut")
+            case .tokenExpired: return (.tokenExpired, nil)
+            case .closed: return (.disconnect, "LinkClose")
+            case nil: break
+            }
+        case nil: break
         }
+        if change.loggedOut == session.id { return (.logout, nil) }
         if change.departed.contains(where: { $0.id == session.id }) { return (.logout, nil) }
         return isUnconfirmed ? nil : (.disconnect, "LinkClose")
     }
