@@ -132,6 +132,7 @@ chaos: build
 	Tests/Chaos/delete-user
 	Tests/Chaos/flip-bits
 	CHANGES=100000 ROLLCALL=$(ROLLCALL) Tests/Webhooks/run load
+	Tests/Webhooks/sessions 50
 	Tests/Chaos/chain-kills
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
