@@ -8,8 +8,9 @@ enum HidingSoonChecks {
 
     /// Checks the hidden views of a user after a change of the visibility was acknowledged.
     ///
-    /// A view that has gone OFFLINE since the call, although the user did not, follows from the call. If the last sign of life in it is
-    /// older than the call, the user looks lost, and was lost one grace before.
+    /// A view that has gone OFFLINE since the call, although the user did not, follows from the call. Of several views that is the last one
+    /// to go: an earlier call that was still open may have hidden the others. If the last sign of life in it is older than the call, the
+    /// user looks lost, and was lost one grace before.
     static func check(_ call: SimulatedCall, _ cluster: SimulatedCluster) {
         let grace = cluster.options.settings.policy.offlineGrace.wholeMilliseconds
         guard grace > 0, !cluster.isExcused(by: .split, .clockJumps, .ownersChange), !cluster.isExcused(by: .policyChanges),
@@ -18,7 +19,9 @@ enum HidingSoonChecks {
         let record = cluster.nodes[owner].kept(cluster.userID(call.user)).record
         let askedAt = SimulatedCluster.epoch + call.at / 1_000_000
         guard record.statusType == .online, record.lastOnlineStatusUpdateTime < askedAt - clockTolerance else { return }
-        for view in record.privacy?.hiddenViews ?? [] where view.statusType == .offline {
+        let views = (record.privacy?.hiddenViews ?? []).filter { $0.statusType == .offline }
+        let lastAt = views.map(\.lastOnlineStatusUpdateTime).max()
+        for view in views where view.lastOnlineStatusUpdateTime == lastAt {
             let (goneAt, seenAt) = (view.lastOnlineStatusUpdateTime, view.lastSeenTime)
             guard goneAt > askedAt + clockTolerance, seenAt < askedAt - clockTolerance, goneAt - seenAt < grace else { continue }
             cluster.violate(
