@@ -52,10 +52,12 @@ final class SharedAnswer<Value: Sendable> {
             return
         }
         isMaking = true
-        lastMadeAt = .now()
         let asked = waiting
         waiting = []
-        make().assumeIsolated().whenComplete { result in
+        let value = make()
+        // After the start, so that two starts are never nearer than the interval, as the maker sees them.
+        lastMadeAt = .now()
+        value.assumeIsolated().whenComplete { result in
             self.isMaking = false
             for promise in asked { promise.completeWith(result) }
             self.begin()
