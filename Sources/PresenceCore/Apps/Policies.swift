@@ -16,30 +16,29 @@ struct Policies {
     }
 
     /// The policy of apps that have none of their own.
-    let standard: Policy
+    var standard: Policy { sharedStandard.policy }
+    private let sharedStandard: SharedPolicy
     private var entries: [String: Entry] = [:]
     /// The resulting policy of each app on this node.
-    private var followed: [String: Policy] = [:]
+    private var followed: [String: SharedPolicy] = [:]
 
     init(standard: Policy, configured: [String: AppPolicy]) {
-        self.standard = standard
+        sharedStandard = SharedPolicy(standard)
         entries = configured.mapValues { Entry(app: $0, version: .zero) }
-        followed = configured.mapValues { $0.followed(on: standard) }
+        followed = configured.mapValues { SharedPolicy($0.followed(on: standard)) }
     }
 
     /// The policy for a user's app.
-    func policy(of user: UserID) -> Policy { followed.isEmpty ? standard : followed[String(user.app)] ?? standard }
+    func policy(of user: UserID) -> Policy { shared(of: user).policy }
 
-    /// How often the changes of a user are pushed; nil for no limit.
-    func changesRate(of user: UserID) -> Policy.Rate? {
-        followed.isEmpty ? standard.changesRate : followed[String(user.app), default: standard].changesRate
-    }
+    /// The policy for a user's app, without a copy.
+    func shared(of user: UserID) -> SharedPolicy { followed.isEmpty ? sharedStandard : followed[String(user.app)] ?? sharedStandard }
 
     /// The time of the policy of a user's app; 0 for none. A client that resumes from before may not know what the policy allows.
     func changedAt(for user: UserID) -> Milliseconds { entries[String(user.app)]?.version.milliseconds ?? 0 }
 
     /// Whether users of any app are removed (`users.forgetAfter`).
-    var removesUsers: Bool { standard.removesUsers || followed.contains { $0.value.removesUsers } }
+    var removesUsers: Bool { standard.removesUsers || followed.contains { $0.value.policy.removesUsers } }
 
     /// The policy that was set for an app.
     func entry(_ app: String) -> Entry? { entries[app] }
@@ -51,7 +50,7 @@ struct Policies {
     mutating func merge(_ entry: Entry, of app: String) -> Bool {
         guard entry.version > entries[app]?.version ?? .zero else { return false }
         entries[app] = entry
-        followed[app] = entry.app.followed(on: standard)
+        followed[app] = SharedPolicy(entry.app.followed(on: standard))
         return true
     }
 

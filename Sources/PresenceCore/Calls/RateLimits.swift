@@ -152,7 +152,7 @@ extension Calls {
     /// - Returns: the seconds until the call may be repeated, if it exceeds the rate limit; nil if it may run.
     mutating func delay(of request: Request, _ owner: borrowing Owner, at now: Now) -> Int? {
         guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
-        guard let rate = owner.policies.policy(of: request.user).rate(of: kind) else { return nil }
+        guard let rate = owner.policies.shared(of: request.user).policy.rate(of: kind) else { return nil }
         return rates.ask(kind, of: request.user, rate, at: now.instant)
     }
 }

@@ -101,7 +101,7 @@ struct FanOut {
     mutating func takeDue(_ policies: Policies, at now: Instant) -> [Delivery] {
         var deliveries: [Delivery] = []
         while let index = pacing.firstDue(at: now) {
-            if let rate = policies.changesRate(of: views.user(at: index)) {
+            if let rate = policies.shared(of: views.user(at: index)).policy.changesRate {
                 views[index].allowance.use(PushPacing.Pace(rate: rate, now: now))
             }
             if let delivery = delivery(of: index) { deliveries.append(delivery) }

@@ -142,7 +142,7 @@ extension Edge {
     ) -> Bool {
         relays.countDelta(from: peer)
         guard owner.accepts(record.version, at: now) else { return false }
-        let pace = owner.policies.changesRate(of: record.user).map { PushPacing.Pace(rate: $0, now: now.instant) }
+        let pace = owner.policies.shared(of: record.user).policy.changesRate.map { PushPacing.Pace(rate: $0, now: now.instant) }
         if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall), pace: pace) { cluster.deliver(delivery) }
         return true
     }

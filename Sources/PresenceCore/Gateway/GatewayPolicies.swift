@@ -3,26 +3,29 @@ import PresenceWire
 /// The policies of all apps, as the node has sent them to its gateways.
 public struct GatewayPolicies: Sendable {
     /// By app; ``standard`` is the policy of the others.
-    private var policies: [String: Policy] = [:]
-    private var standard = Policy()
+    private var policies: [String: SharedPolicy] = [:]
+    private var standard = SharedPolicy(Policy())
     /// The times of the last changes, by app.
     private var changes: [String: Milliseconds] = [:]
 
     init() {}
 
     /// The policy for a user's app.
-    public func policy(of user: UserID) -> Policy { policies.isEmpty ? standard : policies[String(user.app)] ?? standard }
+    public func policy(of user: UserID) -> Policy { shared(of: user).policy }
+
+    /// The policy for a user's app, without a copy.
+    public func shared(of user: UserID) -> SharedPolicy { policies.isEmpty ? standard : policies[String(user.app)] ?? standard }
 
     /// The policy of an app; for nil, the policy of all other apps.
-    func policy(of app: String?) -> Policy { app.flatMap { policies[$0] } ?? standard }
+    func policy(of app: String?) -> Policy { (app.flatMap { policies[$0] } ?? standard).policy }
 
     /// The time at which the policy of a user's app was changed last; 0 for never.
     func changedAt(for user: UserID) -> Milliseconds { changes.isEmpty ? 0 : changes[String(user.app)] ?? 0 }
 
     /// Replaces the policy of an app, which was changed at `time`; for nil, the policy of all other apps.
     mutating func set(_ policy: Policy, of app: String?, changedAt time: Milliseconds) {
-        guard let app else { return standard = policy }
-        policies[app] = policy
+        guard let app else { return standard = SharedPolicy(policy) }
+        policies[app] = SharedPolicy(policy)
         changes[app] = time
     }
 }

@@ -1,29 +1,45 @@
-/// A short text on the stack.
+/// A text of bounded length, which is written in place at the end of an array.
 ///
-/// Writing several pieces costs one append to the array instead of one for each piece.
+/// Several pieces cost one check of the array's capacity instead of one for each piece, and no copy.
 struct FieldText: ~Copyable {
     private let start: UnsafeMutablePointer<UInt8>
     private let bytesMax: Int
     private var count = 0
 
-    /// Calls `body` with an empty text of at most `bytesMax` bytes, and appends the text that `body` wrote to `bytes`.
+    /// Calls `body` with an empty text of at most `bytesMax` bytes, which becomes a part of `bytes`.
+    @inline(__always)
     static func append(_ bytesMax: Int, to bytes: inout [UInt8], _ body: (inout FieldText) -> Void) {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytesMax) { memory in
-            guard let start = memory.baseAddress else { return }
-            var text = FieldText(start: start, bytesMax: bytesMax)
-            body(&text)
-            bytes.append(contentsOf: UnsafeBufferPointer(start: start, count: text.count))
+        bytes.append(addingCapacity: bytesMax) { span in
+            span.withUnsafeMutableBufferPointer { memory, count in
+                guard let start = memory.baseAddress else { return }
+                var text = FieldText(start: start, bytesMax: bytesMax)
+                body(&text)
+                count = text.count
+            }
         }
     }
 
     private init(start: UnsafeMutablePointer<UInt8>, bytesMax: Int) { (self.start, self.bytesMax) = (start, bytesMax) }
 
     /// Appends `text` unchanged.
-    mutating func raw(_ text: StaticString) {
-        let added = text.utf8CodeUnitCount
-        precondition(count + added <= bytesMax, "more text than was said")
-        (start + count).update(from: text.utf8Start, count: added)
-        count += added
+    @inline(__always)
+    mutating func raw(_ text: StaticString) { raw(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) }
+
+    /// Appends `text` unchanged.
+    @inline(__always)
+    mutating func raw(_ text: UnsafeBufferPointer<UInt8>) {
+        precondition(text.count <= bytesMax - count, "more text than was said")
+        guard let source = text.baseAddress else { return }
+        (start + count).update(from: source, count: text.count)
+        count += text.count
+    }
+
+    /// Appends one byte.
+    @inline(__always)
+    mutating func byte(_ byte: UInt8) {
+        precondition(count < bytesMax, "more text than was said")
+        start[count] = byte
+        count += 1
     }
 
     /// Appends an integer in decimal, at most 20 bytes.
@@ -59,14 +75,30 @@ struct FieldText: ~Copyable {
 
     /// Appends the lowest `digits` hexadecimal digits of `value`.
     mutating func hex(_ value: UInt64, digits: Int) {
-        precondition(count + digits <= bytesMax, "more text than was said")
-        var rest = value
-        for index in stride(from: digits - 1, through: 0, by: -1) {
-            let digit = UInt8(truncatingIfNeeded: rest) & 15
-            start[count + index] = digit < 10 ? 48 + digit : 87 + digit
-            rest >>= 4
+        precondition(digits <= bytesMax - count, "more text than was said")
+        var left = digits
+        while left > 0 {
+            let written = left % 8 == 0 ? 8 : left % 8
+            left -= written
+            let text = Self.hexText(UInt32(truncatingIfNeeded: value >> (4 * UInt64(left))))
+            if written == 8 {
+                UnsafeMutableRawPointer(start + count).storeBytes(of: text.bigEndian, as: UInt64.self)
+            } else {
+                for index in 0..<written { start[count + index] = UInt8(truncatingIfNeeded: text >> (8 * UInt64(written - 1 - index))) }
+            }
+            count += written
         }
-        count += digits
+    }
+
+    /// The eight hexadecimal digits of a number as text, the last digit in the lowest byte.
+    private static func hexText(_ value: UInt32) -> UInt64 {
+        var digits = UInt64(value)
+        digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
+        digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
+        digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
+        // 1 in the byte of each digit from `a` to `f`, whose letters are 39 places after the digit that would follow `9`.
+        let letters = ((digits + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101
+        return digits + 0x3030_3030_3030_3030 + letters * 39
     }
 
     private static let digitPairs: StaticString =

@@ -41,11 +41,13 @@ public struct JSONWriter: Sendable {
 
     /// Writes a member's name; its value must follow. The name must need no escape.
     public mutating func key(_ name: StaticString) {
-        comma()
-        bytes.append(34)
-        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        bytes.append(34)
-        bytes.append(58)
+        FieldText.append(name.utf8CodeUnitCount + 4, to: &bytes) { text in
+            if needsComma { text.byte(44) }
+            text.byte(34)
+            text.raw(name)
+            text.byte(34)
+            text.byte(58)
+        }
         needsComma = false
     }
 
@@ -136,7 +138,7 @@ public struct JSONWriter: Sendable {
 
     /// Writes bytes that are not a JSON value, such as the frame of a server-sent event; starts a new value.
     public mutating func raw(_ text: StaticString) {
-        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        FieldText.append(text.utf8CodeUnitCount, to: &bytes) { $0.raw(text) }
         needsComma = false
     }
 
@@ -160,7 +162,7 @@ public struct JSONWriter: Sendable {
     fileprivate mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
         var isPlain = true
         for byte in text where byte < 0x20 || byte == 34 || byte == 92 { isPlain = false }
-        if isPlain { return bytes.append(contentsOf: text) }
+        if isPlain { return FieldText.append(text.count, to: &bytes) { $0.raw(text) } }
         for byte in text {
             switch byte {
             case 34, 92:
@@ -191,9 +193,12 @@ extension JSONWriter {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
-        raw("\",\"statusType\":\"")
-        raw(isUnknown ? "UNKNOWN" : record.statusType.literal)
-        raw("\",\"customStatus\":")
+        FieldText.append(64, to: &bytes) { text in
+            text.raw("\",\"statusType\":\"")
+            text.raw(isUnknown ? "UNKNOWN" : record.statusType.literal)
+            text.raw("\",\"customStatus\":")
+        }
+        needsComma = false
         string(record.customStatus)
         raw(",\"onlinePlatforms\":")
         array { json in

@@ -154,7 +154,7 @@ extension Calls {
 
     /// Counts a query that another node answers, for the user's owner.
     mutating func count(_ request: Request, isMade: Bool, _ owner: borrowing Owner, at now: Now) -> Answer {
-        guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
+        guard let rate = owner.policies.shared(of: request.user).policy.queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
         return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
     }
@@ -164,7 +164,7 @@ extension Calls {
         _ call: Call, of caller: UserID, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) -> RateLimits.OnQuery {
         guard case .getUserStatus(let users) = call, users.count != 1 || users[0] != caller else { return .answer }  // T15
-        guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }
+        guard let rate = owner.policies.shared(of: caller).policy.queryRate else { return .answer }
         let peer = cluster.owner(of: caller)
         guard peer != 0, cluster.links.isUp(peer) else {
             return rates.ask(.query, of: caller, rate, at: now.instant).map { .refuse(retryAfter: $0) } ?? .answer
