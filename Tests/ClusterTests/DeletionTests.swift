@@ -12,8 +12,12 @@ import Testing
     }
 
     /// Ann has a profile, a friend, requests in both directions, a block, subscriptions in both directions, and a session.
-    private func fill(_ cluster: ServedCluster) async throws {
-        try await cluster.setPolicy(#"{"profile.defaultAllowType":"confirm"}"#)
+    /// The app has a webhook that takes all events.
+    private func fill(_ cluster: ServedCluster, _ receiver: TextServer) async throws {
+        let webhook =
+            #""webhook.url":"http://127.0.0.1:\#(receiver.port)/","webhook.secret":"a secret of 26 characters","#
+            + #""webhook.events":["stateChange","friends","profile"]"#
+        try await cluster.setPolicy(#"{\#(webhook),"profile.defaultAllowType":"confirm"}"#)
         try await call("modifySelfProfile", #""values":{"Nick":"Zebulon"}"#, by: "ann", cluster)
         try await call("addFriend", #""userID":"ben","force":true"#, by: "ann", cluster, node: 1)
         try await call("addFriend", #""userID":"cid","addWording":"hello""#, by: "ann", cluster, node: 2)
@@ -33,6 +37,16 @@ import Testing
         return kinds + (answer.json["mentionedBy"]?.elements.compactMap { $0["userID"]?.text } ?? [])
     }
 
+    /// The answer that says that a user is deleted. An earlier one may say that the receiver has not taken all events yet.
+    private func deleted(_ user: String, _ cluster: ServedCluster, node: Int = 0) async throws -> (status: Int, json: JSON) {
+        var answer: (status: Int, json: JSON) = (0, .null)
+        try await cluster.until("\(user) is deleted") {
+            answer = try await cluster.admin("deleteUser", #"{"userID":"\#(user)"}"#, node: node)
+            return answer.status == 200 && answer.json["isComplete"] == .bool(true)
+        }
+        return answer
+    }
+
     private func stream(of user: String, at node: Int, of cluster: ServedCluster) async throws -> RawConnection {
         let connection = try RawConnection(port: cluster.nodes[node].ports.client)
         let head = ["GET /v1/events?platform=web HTTP/1.1", "Host: rollcall", "Authorization: Bearer \(try signedToken(user: user))"]
@@ -43,14 +57,15 @@ import Testing
 
     @Test("A deleted user leaves all lists, ends all sessions and tokens, and a repetition at another node answers the same receipt")
     func deletes() async throws {
-        let cluster = try await ServedCluster.start(nodes: 3)
-        try await fill(cluster)
+        let (cluster, receiver) = (try await ServedCluster.start(nodes: 3), try await TextServer.start("{}"))
+        try await fill(cluster, receiver)
         let token = try signedToken(user: "ann", age: 5)
         let own = try await stream(of: "ann", at: 1, of: cluster)
         let friend = try await stream(of: "ben", at: 2, of: cluster)
+        let before = try await rest(cluster, node: 2)
+        #expect(before.contains("webhookLog") && before.count { $0 == "ben" } >= 2, "a friend, and webhook events: \(before)")
 
-        let answer = try await cluster.admin("deleteUser", #"{"userID":"ann"}"#)
-        #expect(answer.status == 200 && answer.json["isComplete"] == .bool(true), "\(answer.json)")
+        let answer = try await deleted("ann", cluster)
         let removed = answer.json["removed"]
         for (kind, count) in [
             ("friend", 2), ("pendencyOut", 2), ("pendencyIn", 2), ("blocked", 2), ("subscription", 3), ("profile", 1), ("visibility", 3),
@@ -77,13 +92,15 @@ import Testing
         for member in ["receiptID", "removed", "completedAt", "lastTombstoneEndsAt"] {
             #expect(again.json[member] == answer.json[member], "\(member): \(again.json)")
         }
+        await receiver.stop()
         try await cluster.stop()
     }
 
     @Test("A node that was away while a user was deleted brings nothing back, whoever owns the user then") func away() async throws {
         var cluster = try await ServedCluster.start(nodes: 3)
+        let receiver = try await TextServer.start("{}")
         for away in 0..<3 {
-            try await cluster.until("the user has facts") { (try? await fill(cluster)) != nil }
+            try await cluster.until("the user has facts") { (try? await fill(cluster, receiver)) != nil }
             var nodes = cluster.nodes
             try await nodes[away].kill()
             let rest = ServedCluster(nodes: nodes.filter { $0.isRunning }, folder: cluster.folder)
@@ -114,15 +131,16 @@ import Testing
 
     @Test("A user of the same name who comes after a deletion is another one, whose own deletion has a receipt of its own")
     func returns() async throws {
-        let cluster = try await ServedCluster.start(nodes: 3)
-        try await fill(cluster)
-        let first = try await cluster.admin("deleteUser", #"{"userID":"ann"}"#)
+        let (cluster, receiver) = (try await ServedCluster.start(nodes: 3), try await TextServer.start("{}"))
+        try await fill(cluster, receiver)
+        let first = try await deleted("ann", cluster)
         try await call("addFriend", #""userID":"ben","force":true"#, by: "ann", cluster)
         let list = try await cluster.call("getFriendList", #"{"asUser":"ann"}"#, as: "operator", isAdmin: true, node: 1)
         #expect(list.json["friendList"]?.elements.count == 1, "\(list.json)")
-        let second = try await cluster.admin("deleteUser", #"{"userID":"ann"}"#, node: 1)
-        #expect(second.json["isComplete"] == .bool(true) && second.json["receiptID"] != first.json["receiptID"], "\(second.json)")
+        let second = try await deleted("ann", cluster, node: 1)
+        #expect(second.json["receiptID"] != first.json["receiptID"], "\(second.json)")
         #expect(try await rest(cluster, node: 2) == [])
+        await receiver.stop()
         try await cluster.stop()
     }
 }

@@ -47,6 +47,9 @@ struct WebhookLog: Equatable {
     /// The version of the newest event.
     var newest: Version { events.last?.version ?? .zero }
 
+    /// The version of the newest event that the log has or had.
+    private var newestKnown: Version { max(newest, removed.max() ?? .zero) }
+
     /// The events that the receiver has not accepted.
     var waiting: some Sequence<Event> { events.lazy.filter { !$0.isDelivered } }
 
@@ -87,18 +90,24 @@ struct WebhookLog: Equatable {
         var waiting = 0
         for event in events where isRemoved(event) {
             if !event.isDelivered { waiting += 1 }
-            if let index = removed.firstIndex(where: { $0.node >= event.version.node }) {
-                if removed[index].node == event.version.node {
-                    removed[index] = max(removed[index], event.version)
-                } else {
-                    removed.insert(event.version, at: index)
-                }
-            } else {
-                removed.append(event.version)
-            }
+            noteRemoved(event.version)
         }
         events.removeAll(where: isRemoved)
         return waiting
+    }
+
+    private mutating func noteRemoved(_ version: Version) {
+        guard let index = removed.firstIndex(where: { $0.node >= version.node }) else { return removed.append(version) }
+        if removed[index].node == version.node {
+            removed[index] = max(removed[index], version)
+        } else {
+            removed.insert(version, at: index)
+        }
+    }
+
+    /// Whether the log had an event of this version. A copy that has an event has, or had, all older ones of the same writer.
+    private func hasRemoved(_ version: Version) -> Bool {
+        version <= removed.first { $0.node == version.node } ?? .zero && !events.contains { $0.version == version }
     }
 
     /// Removes the events that name a user who was deleted. Returns whether there were any.
@@ -128,20 +137,23 @@ struct WebhookLog: Equatable {
         return (count, removed.allSatisfy { $0.milliseconds < since })
     }
 
-    /// The log with the events of an older copy that its writer did not know.
+    /// The log with the events of an older copy that its writer did not know, and without those that either has removed.
     ///
-    /// Two owners may each have added some, in a split or because one died before its row arrived here. The copy with the newest event says
-    /// which sessions are announced, and the other one's events are applied to it, so that each login keeps one end.
+    /// Two owners may each have added some, in a split or because one died before its row arrived here. The copy that knows of the newest
+    /// event says which sessions are announced, and the other one's events are applied to it, so that each login keeps one end.
     func joined(with older: WebhookLog) -> WebhookLog {
-        let (base, other) = older.newest > newest ? (older, self) : (self, older)
-        let unknown = other.events.filter { event in
-            !base.events.contains { $0.version == event.version }
-                && event.version > base.removed.first { $0.node == event.version.node } ?? .zero
-        }
-        guard !unknown.isEmpty else { return base }
+        let (base, other) = older.newestKnown > newestKnown ? (older, self) : (self, older)
         var joined = base
+        _ = joined.remove { other.hasRemoved($0.version) }
+        for version in other.removed { joined.noteRemoved(version) }
+        let unknown = other.events.filter { event in
+            !base.events.contains { $0.version == event.version } && !base.hasRemoved(event.version)
+        }
+        // Without news of the other copy, its events may wait again for a replay.
+        guard !unknown.isEmpty else { return joined }
         joined.markDelivered(other.events.lazy.filter(\.isDelivered).map(\.version))
-        let dropped = unknown.filter { joined.announce($0, unknownTo: base) }.map(\.version)
+        let told = ToldSessions(by: base, besides: other)
+        let dropped = unknown.filter { joined.announce($0, told) }.map(\.version)
         joined.events = (joined.events + unknown).sorted { $0.version < $1.version }
         if !dropped.isEmpty { _ = joined.remove { dropped.contains($0.version) } }
         return joined
@@ -149,20 +161,40 @@ struct WebhookLog: Equatable {
 
     /// Begins or ends the session of an event that another copy has added.
     ///
-    /// - Returns: whether the event is not delivered any more, because this log has, or had, one of its own: the login of a session that is
-    ///   announced, or the end of one that is not.
-    private mutating func announce(_ event: Event, unknownTo base: WebhookLog) -> Bool {
+    /// - Parameter told: the sessions of the log before the join.
+    /// - Returns: whether the event is not delivered any more, because the log has, or had, one of its own: the login of a session that it
+    ///   has announced, or an end that it has told.
+    private mutating func announce(_ event: Event, _ told: ToldSessions) -> Bool {
         guard let session = event.session else { return false }
         let isAnnounced = sessions.contains { $0.id == session.id }
-        let later = base.events.last { $0.version > event.version && $0.session?.id == session.id }
+        let hasLater = told.newest[session.id] ?? .zero > event.version
         if session.isLogin {
-            if !isAnnounced, later == nil {
-                sessions.append(Session(id: session.id, platform: session.platform, deviceID: session.deviceID))
-            }
-            return isAnnounced && !event.isDelivered
+            if isAnnounced || hasLater { return !event.isDelivered }
+            sessions.append(Session(id: session.id, platform: session.platform, deviceID: session.deviceID))
+            return false
         }
-        if later == nil { sessions.removeAll { $0.id == session.id } }
-        return !isAnnounced && !event.isDelivered
+        if !hasLater { sessions.removeAll { $0.id == session.id } }
+        return !isAnnounced && !event.isDelivered && (told.hasForgotten || told.ended.contains(session.id))
+    }
+
+    /// The sessions in the events of a log.
+    private struct ToldSessions {
+        /// The version of the newest event of each session.
+        private(set) var newest: [SessionID: Version] = [:]
+        private(set) var ended: Set<SessionID> = []
+        /// Whether the log has removed events that the other copy never had. They may have been ends of any session.
+        let hasForgotten: Bool
+
+        init(by log: WebhookLog, besides other: WebhookLog) {
+            for event in log.events {
+                guard let session = event.session else { continue }
+                newest[session.id] = event.version
+                if !session.isLogin { ended.insert(session.id) }
+            }
+            hasForgotten = log.removed.contains { version in
+                !other.hasRemoved(version) && !other.events.contains { $0.version == version }
+            }
+        }
     }
 }
 

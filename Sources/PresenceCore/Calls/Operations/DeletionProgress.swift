@@ -62,13 +62,19 @@ struct DeletionProgress {
     /// The facts that were found, by the number of their kind.
     private var counts: [UInt8: UInt64] = [:]
 
-    /// The answer to a call whose time is over: the receipt, if the deletion has begun. It goes on without the call.
-    var answerOfTimeout: CallAnswer { deletion.map { .userDeleted($0) } ?? .refused(.unavailable.afterPassingOn) }
+    /// The answer to a call whose time is over: the receipt, if the deletion has begun and goes on without the call.
+    var answerOfTimeout: CallAnswer {
+        // Nobody goes on with the search that a repetition has begun after the end of the deletion.
+        guard let deletion, deletion.completedAt == nil else { return .refused(.unavailable.afterPassingOn) }
+        return .userDeleted(deletion)
+    }
 
     /// Takes an answer of the user's owner.
     mutating func take(_ answer: DeletionAnswer, ring: UInt64) -> Step {
         if let deletion = answer.deletion { self.deletion = deletion }
         switch (phase, answer.deletion) {
+        // Since the end of the deletion, others may have named the user again.
+        case (.finding, let deletion?) where deletion.completedAt != nil: return beginPass(1, ring: ring)
         case (_, let deletion?) where deletion.completedAt != nil: return .finish(.userDeleted(deletion))
         case (.finding, nil):
             for fact in answer.facts { counts[fact.kind.rawValue, default: 0] += fact.count }
@@ -137,6 +143,7 @@ struct DeletionProgress {
     }
 
     private mutating func end() -> Step {
+        if let deletion, deletion.completedAt != nil { return .finish(.userDeleted(deletion)) }
         phase = .ending
         return .ask(.deleteUser(.end))
     }

@@ -36,8 +36,13 @@ struct FactExport {
             guard key == nil, user.list(.profile).liveCount > 0 else { return }
             page.add(kind) { $0.fields(of: user.profile) }
         case .subscription: addSubscriptions(after: key, of: user, to: &page)
+        case .webhookLog:
+            guard key == nil, let row = user.list(.webhookLog).entry(for: ""), !row.isRemoved,
+                let log = try? WebhookLog(Row(row, of: id, .webhookLog)), !log.isEmpty
+            else { return }
+            page.add(kind) { $0.members(of: log) }
         case .friendGroup, .blocked, .friend, .pendencyIn, .pendencyOut, .pendencyRead, .profileSubscription, .chainOutbox, .answeredCall,
-            .webhookLog, .deletion:
+            .deletion:
             addList(kind, after: key, of: user, to: &page)
         case .member, .clock, .policy, .kick: break
         }
@@ -134,6 +139,24 @@ extension JSONWriter {
         member("visibility", visibility.mode.rawValue)
         array("userIDs", visibility.listed) { $0.string($1.id) }
         member("invisible", visibility.isInvisible)
+    }
+
+    /// Writes the members of a webhook log.
+    fileprivate mutating func members(of log: WebhookLog) {
+        array("sessions", log.sessions) { json, session in
+            json.object { json in
+                json.member("sessionID", session.id.description)
+                json.member("platform", session.platform)
+                json.member("deviceID", session.deviceID)
+            }
+        }
+        array("events", log.events) { json, event in
+            json.object { json in
+                json.member("version", event.version)
+                json.member("isDelivered", event.isDelivered)
+                json.member("event", json: event.json)
+            }
+        }
     }
 
     /// Writes the values of a profile's fields, by their names.

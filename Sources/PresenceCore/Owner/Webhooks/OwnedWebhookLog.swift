@@ -42,7 +42,13 @@ struct OwnedWebhookLog {
             let (newer, older) = isNewer ? (received, own) : (own, received)
             var joined = newer.joined(with: older)
             isJoined = joined != newer
-            _ = joined.trim(at: now.wall)
+            let dead = joined.trim(at: now.wall)
+            if isJoined, !owner.users[user].isReplica {
+                owner.count {
+                    $0.webhookEventsExpired += UInt64(dead.expired)
+                    $0.webhookEventsDropped += UInt64(dead.full)
+                }
+            }
             // One version has one content.
             if isJoined { (kept.version, kept.value) = (owner.nextVersion(at: now), joined.text) }
         }
