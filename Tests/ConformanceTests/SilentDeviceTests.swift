@@ -73,14 +73,17 @@ import Testing
         let session = try #require(asked.statuses[0]["sessions"]?.elements.first?["sessionID"]?.text)
         // The comments of the node, every five seconds, are the clock of the lively client.
         let lively = try #require(connections["lively"])
-        for turn in 0..<5 {
+        // A call for this alone and any other call with the session are signs.
+        let calls = [
+            ("alive", ""), ("publishEvent", #","value":10001"#), ("setSelfStatus", #","customStatus":"x""#), ("getFriendList", ""),
+            ("getUserStatus", #","userIDs":["watcher"]"#), ("alive", ""),
+        ]
+        for (turn, (operation, more)) in calls.enumerated() {
             try await lively.receive(until: "\r\n:\n\n")
-            // Both a call for this alone and another call with the session are signs.
-            let (operation, more) = turn % 2 == 0 ? ("alive", "") : ("publishEvent", #","value":10001"#)
             let sign = try await app.call(operation, "{\"sessionID\":\"\(session)\"\(more)}", as: "lively", node: turn % 3)
             #expect(sign.code == 0, "\(sign.json)")
         }
-        #expect(ContinuousClock.now - opened > .seconds(20))
+        #expect(ContinuousClock.now - opened > .seconds(25))
         try await watcher.status(of: "frozen") { $0.general == "OFFLINE" }
         #expect(watcher.statuses(of: "frozen").compactMap(\.general).suffix(2) == ["ONLINE", "OFFLINE"])
         for name in ["lively", "plain"] {

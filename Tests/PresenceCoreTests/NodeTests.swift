@@ -490,4 +490,21 @@ import Testing
         #expect(cluster.record(of: "ann").customStatus == "written")
         #expect(cluster.record(of: "ann").version.text > told)
     }
+
+    @Test("A stream is not told again what an answer has said about users whom nobody knows, also by a node that is alone")
+    func blankAnswers() {
+        for nodes in [1, 3] {
+            var cluster = TestCluster(nodes: nodes)
+            let bob = cluster.login("bob", on: 0)
+            cluster.advance(.seconds(1))
+            let told = cluster.clients[bob].events.count
+            cluster.subscribe("bob", to: ["new1", "new2"], on: 0, sync: true)
+            cluster.advance(.seconds(3))
+            let names = cluster.clients[bob].events.dropFirst(told).map(\.name)
+            #expect(!names.contains("onUserStatusChanged"), "\(nodes) nodes: \(names)")
+            cluster.login("new1", on: nodes - 1)
+            cluster.advance(.seconds(1))
+            #expect(cluster.clients[bob].view["new1"]?["statusType"] == .string("ONLINE") && cluster.clients[bob].view["new2"] == nil)
+        }
+    }
 }

@@ -27,9 +27,10 @@ import Testing
 
     @Test("A node that hears no majority says so in answers and pushes, gives no position, and pushes the end once it hears one")
     mutating func cutOffNode() throws {
+        let near = cluster.user(ownedBy: 0)
         cluster.login("ann", on: 1)
         let bob = cluster.login("bob", on: 0)
-        cluster.subscribe("bob", to: ["ann"], on: 0)
+        cluster.subscribe("bob", to: ["ann", near], on: 0)
         cluster.advance(.seconds(1))
         let told = cluster.clients[bob].events.count
         let told1 = try flags(about: ["ann", "bob"], on: 0)
@@ -39,6 +40,10 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]!["isUnsure"] == .bool(true))
         #expect(cluster.clients[bob].view["bob"]!["isUnsure"] == .bool(true))
         #expect(cluster.clients[bob].lastEventID == 0, "a client that resumes elsewhere is sent everything")
+        cluster.login(near, on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.clients[bob].view[near]!["statusType"] == .string("ONLINE"))
+        #expect(cluster.clients[bob].lastEventID == 0, "also after a change of a user whose owner the node is")
         // Each side takes over the users of the other one, and answers for them.
         cluster.advance(.seconds(10))
         let told2 = try flags(about: ["ann", "bob"], on: 0)
@@ -85,6 +90,33 @@ import Testing
         cluster.advance(.milliseconds(200))
         guard case .refused(let refusal) = cluster.lastAnswer(on: 0) else { return #expect(Bool(false), "no refusal") }
         #expect(refusal.code == 50001)
+    }
+
+    @Test("A logout whose owner has not answered may have taken effect, and its refusal says so", arguments: [false, true])
+    mutating func logoutPassedOn(isOfSession: Bool) {
+        let ann = cluster.user(ownedBy: 1)
+        let client = cluster.login(ann, on: 0)
+        cluster.advance(.seconds(1))
+        cutOff(0, from: [1, 2])
+        cluster.call(.logout(isOfSession ? cluster.clients[client].session : nil), by: ann, on: 0)
+        for _ in 0..<200 where cluster.lastAnswer(on: 0) == nil { cluster.advance(.milliseconds(50)) }
+        guard case .refused(let refusal) = cluster.lastAnswer(on: 0) else { return #expect(Bool(false), "no refusal") }
+        #expect(refusal.code == 50001 && refusal.mayTakeEffect && !refusal.detail.contains("safe to retry"))
+    }
+
+    @Test("A user whose change finds no second disk costs a call about several users only the time, and the others are answered")
+    mutating func refusedPart() {
+        let (ann, ben, cid) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 0, number: 1), cluster.user(ownedBy: 0, number: 2))
+        cluster.advance(.seconds(1))
+        cutOff(0, from: [1, 2])
+        // The change waits for a second disk, and reads of it wait as well.
+        cluster.call(.friendCall(.modifyProfile([Profile.Change(name: "Nick", value: .bytes(Array("Ben".utf8)))])), by: ben, on: 0)
+        cluster.call(.getUsersProfile([user(ben), user(cid)]), by: ann, on: 0)
+        for _ in 0..<200 where cluster.lastAnswer(on: 0) == nil { cluster.advance(.milliseconds(50)) }
+        guard case .profiles(let profiles, let users)? = cluster.lastAnswer(on: 0) else {
+            return #expect(Bool(false), "\(String(describing: cluster.lastAnswer(on: 0)))")
+        }
+        #expect(users == [user(ben), user(cid)] && profiles.last??.user == user(cid), "\(profiles)")
     }
 
     @Test("A member that has left on purpose is not missed") mutating func leftNode() {

@@ -105,5 +105,8 @@ import Testing
             return
         }
         #expect(failed.sorted() == ids(["a", "b"]))
+        var json = JSONWriter()
+        ImportUsers.Answer(.imported(failed: failed))?.write([], into: &json)
+        #expect(!String(decoding: json.bytes, as: UTF8.self).contains("safe to retry"), "an owner may have registered them")
     }
 }

@@ -23,6 +23,27 @@ import Testing
         }
     }
 
+    @Test("Each call of a user that names a session shows that its client lives, but for a logout") func signs() throws {
+        let session = SessionID(stamp: 7, node: 9)
+        let fields = #""sessionID":"\#(session)","userIDs":["bob"],"customStatus":"x","value":10001,"checkType":1,"delType":1"#
+        for operation in [.setSelfStatus, .getUserStatus, .getFriendList, .publishEvent, .checkFriends, .deleteFriends] as [API.Operation] {
+            #expect(try parse(operation, "{\(fields)}").sign == session, "\(operation)")
+            // To an operation that does not need it, it is one of the unknown fields.
+            if operation != .publishEvent { #expect(try parse(operation, "{\(fields),\"sessionID2\":1}").sign == session) }
+        }
+        #expect(try parse(.logout, "{\(fields)}").sign == nil)
+        #expect(try parse(.getUserStatus, #"{"userIDs":["bob"],"sessionID":7}"#).sign == nil)
+    }
+
+    @Test(
+        "A call of the relationship chain that names the caller answers so for the caller, and goes on with the others",
+        arguments: [API.Operation.addBlackList, .deleteBlackList, .deleteFriends, .checkFriends])
+    func caller(operation: API.Operation) throws {
+        let parsed = try parse(operation, #"{"userIDs":["bob","ann"],"checkType":2,"delType":1}"#)
+        #expect(parsed.errors.map(\.userID) == ["ann"] && parsed.errors.map(\.code) == [6017])
+        #expect("\(parsed.call)".contains("bob") && !"\(parsed.call)".contains("ann"))
+    }
+
     @Test("Answers are JSON") func answers() throws {
         for _ in 0..<100 {
             let users = [UserID(app: "default", id: "bob")]

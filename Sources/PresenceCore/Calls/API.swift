@@ -9,6 +9,8 @@ package enum API {
         package let errors: [UserError]
         /// The calling session, if the call names it.
         package var session: SessionID?
+        /// The session whose client lives, because its ID is in the call; nil for a call without one. See `alive=client`.
+        package var sign: SessionID?
         /// The users about whom the node that answers may not know better.
         package var unsure = UnsureUsers.none
 
@@ -40,7 +42,9 @@ package enum API {
         let fields = try Fields(body)
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
-        let parsed = try type.parse(fields, subject, policy).signed(by: caller)
+        var parsed = try type.parse(fields, subject, policy).signed(by: caller)
+        // A call that ends a session is no sign of it. To all others but those that need it, the field is one of the unknown ones.
+        if subject == caller.user, operation != .logout { parsed.sign = parsed.session ?? (try? fields.session()) }
         if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {

@@ -51,7 +51,9 @@ extension Calls {
         case .issueTicket(let ticket):
             cluster.send(.answer(id: request.id, Answer(tickets.issue(ticket, to: request.user, at: now.instant))), to: peer)
         case .redeemTicket(let ticket):
-            let refusal = tickets.redeem(ticket, of: request.user, at: now.instant)
+            var refusal = tickets.redeem(ticket, of: request.user, at: now.instant)
+            // The node that has issued the ticket may be alive, and is not heard now.
+            if refusal == .voidTicket, cluster.unsure.contains(request.user) { refusal = .unavailable }
             cluster.send(.answer(id: request.id, refusal.map { .refused($0) } ?? .done), to: peer)
         case .sessions(let users):
             cluster.send(.answer(id: request.id, .sessions(users.map { QueryOnlineStatus.sessions(of: $0, owner, cluster) })), to: peer)

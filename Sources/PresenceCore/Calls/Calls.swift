@@ -134,12 +134,7 @@ struct Calls {
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, edge, owner, &cluster)
         case .record where sent.request.operation == .register: advance(sent.call, edge, owner, &cluster, at: now)
-        case .refused(let refusal):
-            guard case .register = sent.request.operation else {
-                return finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), edge, &cluster)
-            }
-            waiting[sent.call]?.excluded.append(sent.request.user)
-            advance(sent.call, edge, owner, &cluster, at: now)
+        case .refused(let refusal): RefusedPart(sent: sent, pending: pending).take(refusal, &self, edge, owner, &cluster, at: now)
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
             finish(sent.call, pending.answerWhenDone, edge, &cluster)
@@ -288,19 +283,8 @@ struct Calls {
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)
         case .deleteUser: finish(index, pending.answered.deletion.answerOfTimeout, edge, &cluster)
         default:
-            let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
+            let isPassedOn = unanswered.contains { $0.request.operation.mayTakeEffect }
             finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), edge, &cluster)
         }
-    }
-}
-
-extension Request {
-    /// The refusal of a call whose earlier attempts may have reached another owner. That owner may have made the change.
-    ///
-    /// The answer to a read may have waited for the write of another call, and is refused with it. The read itself has changed nothing.
-    fileprivate func afterEarlierAttempts(_ refusal: Refusal) -> Refusal {
-        if operation.isRead { return refusal.mayTakeEffect ? .unavailable : refusal }
-        if refusal == .keyOfOtherCall { return refusal }
-        return isRepeated && operation.isDurable ? .unavailable.afterPassingOn : refusal
     }
 }

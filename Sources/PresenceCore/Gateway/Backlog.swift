@@ -7,6 +7,8 @@ struct Backlog {
     /// The knowledge that the client has of a user already.
     enum Knowledge: Equatable {
         case nothing
+        /// That nobody knows anything of the user, as an answer has said.
+        case blank
         /// This version of the record.
         case version(Version)
         /// Every change before this time, by the clock of the follower's owner.

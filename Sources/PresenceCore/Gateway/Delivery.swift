@@ -52,6 +52,8 @@ enum Delivery {
         if isLogin, record.statusType != .online, !record.hasEvents, policy.replay == .online { return false }
         switch knowledge {
         case .nothing: return true
+        // An owner that was alone gives a version to a user of whom it knows nothing.
+        case .blank: return !record.looksLike(Record(blank: record.user))
         case .version(let version): return record.mayBeMissed(since: version)
         // Not by the version: an owner that was alone raises the versions of users that have not changed.
         case .changes(let time): return record.lastUpdateTime >= time
@@ -73,6 +75,15 @@ enum Delivery {
         if policy.publishesOthers, !old.publishesOthers { return true }
         if isOwn, policy.selfReport != old.selfReport { return true }
         return policy.exposesPlatforms != old.exposesPlatforms && !record.shown(to: viewer).onlinePlatforms.isEmpty
+    }
+
+    /// Whether an answer has sent the client this view of a record.
+    static func isAnswered(_ view: Record, by knowledge: Backlog.Knowledge) -> Bool {
+        switch knowledge {
+        case .version(let version): view.version == version
+        case .blank: view.looksLike(Record(blank: view.user))
+        case .nothing, .changes: false
+        }
     }
 
     /// Whether the client holds a newer record than this view of it.
@@ -107,7 +118,7 @@ enum Delivery {
     static func knowledge(of subscription: ListUpdate.Followed, isAsking: Bool) -> Backlog.Knowledge {
         switch subscription.delivered {
         case .nothing: .nothing
-        case .version(let version): isAsking ? .version(version) : .nothing
+        case .version(let version): isAsking ? (version > .zero ? .version(version) : .blank) : .nothing
         // N8: the client knows all that was so when it asked, by the clock of its owner, and nothing that has changed since.
         case .laterChanges: .changes(before: subscription.since)
         }

@@ -86,7 +86,7 @@ extension Gateway {
             if sessions[session].isBlocked {
                 sessions[session].backlog.postponeProfile(of: user)
             } else if sessions[session].takesSharedEvents, isNewest(record, for: session) {
-                let shared = payload ?? output.add(EventText.profileChanged(of: record.user, to: record.profileVersion, id: position))
+                let shared = payload ?? output.add(EventText.profileChanged(of: record.user, to: record.profileVersion, id: sharedID))
                 payload = shared
                 pushShared(shared, to: session)
             } else {

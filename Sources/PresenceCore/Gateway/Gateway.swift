@@ -320,7 +320,7 @@ public struct Gateway: ~Copyable {
             let answered = sessions[session].backlog.takeAnswered()
             let viewer = watches.user(at: sessions[session].user)
             let current = answered.filter { target, knowledge in
-                watches.record(of: target).map { knowledge == .version($0.shown(to: viewer).version) } ?? false
+                watches.record(of: target).map { Delivery.isAnswered($0.shown(to: viewer), by: knowledge) } ?? false
             }
             push(current.map(\.user), to: session)
         }
@@ -476,13 +476,16 @@ public struct Gateway: ~Copyable {
     /// The position that a session may resume from.
     ///
     /// The position stays at the floor of the session until the session was sent all that it follows, and while the policy forbids that.
+    /// While records are unsure it is 0, as ``sharedID``.
+    func position(of session: SessionIndex) -> Milliseconds {
+        let hasSentAll = sessions[session].isSynced && publishesOthers(to: session)
+        return unsure.isEmpty ? sessions[session].resume.id(at: position, hasSentAll: hasSentAll) : 0
+    }
+
+    /// The `id` of the events that sessions share.
     ///
     /// While records are unsure it is 0: a client that resumes from there is sent all records, with what the node then knows.
-    func position(of session: SessionIndex) -> Milliseconds {
-        guard unsure.isEmpty else { return 0 }
-        let hasSentAll = sessions[session].isSynced && publishesOthers(to: session)
-        return sessions[session].resume.id(at: position, hasSentAll: hasSentAll)
-    }
+    var sharedID: Milliseconds { unsure.isEmpty ? position : 0 }
 
     /// Whether the policy allows that a session is sent the records of other users.
     private func publishesOthers(to session: SessionIndex) -> Bool {
@@ -579,7 +582,7 @@ public struct Gateway: ~Copyable {
 
     /// Encodes an event with one record; returns the index of its bytes in ``output``.
     private mutating func encode(_ record: Record, to viewer: UserID?, _ policy: Policy) -> Int32 {
-        output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: position))
+        output.add(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: viewer, policy, unsure: unsure, id: sharedID))
     }
 
     // MARK: Invariants

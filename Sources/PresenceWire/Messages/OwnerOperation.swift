@@ -84,6 +84,14 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether an attempt without an answer may have changed something that a caller could read.
+    public var mayTakeEffect: Bool {
+        switch self {
+        case .logout, .renew, .replayWebhooks: true
+        default: isDurable
+        }
+    }
+
     /// Whether a repetition of the operation could be told apart, so that its owner keeps the answer under the call's key.
     ///
     /// `modifySelfProfile` says what the fields are afterwards, like `setSelfStatus`.

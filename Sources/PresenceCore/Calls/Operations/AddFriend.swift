@@ -113,11 +113,12 @@ extension Fields {
 }
 
 extension Fields {
-    /// At least one user, none of them the caller.
+    /// Users besides the caller. The caller, if it is named, is an error of its own.
     func otherUsers(_ name: String, than caller: UserID, _ policy: Policy) throws(Problem) -> (users: [UserID], errors: [UserError]) {
         let found = try requiredUsers(name, besides: caller, countMax: Int(policy.chain.batchMax))
-        guard !found.users.contains(caller) else { throw .parameter("\(name): names the caller") }
-        return found
+        let others = found.users.filter { $0 != caller }
+        guard others.count < found.users.count else { return found }
+        return (others, found.errors + [UserError(userID: String(caller.id), code: 6017, reason: "\(name): names the caller")])
     }
 }
 

@@ -153,7 +153,8 @@ enum ExplanationText {
             return [
                 "the last session ended at \(time) without a logout: it was lost and did not resume within its grace, or a kick ended it"
             ]
-        case .unlogined: return ["the user logged out, and did not log in again"]
+        case .unlogined:
+            return [record.lastSeenTime > 0 ? "the user logged out, and did not log in again" : "the user has never logged in"]
         }
     }
 

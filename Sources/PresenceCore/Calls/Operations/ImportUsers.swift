@@ -14,7 +14,7 @@ enum ImportUsers: OperatorOperation {
         }
 
         func write(_ errors: [UserError], into json: inout JSONWriter) {
-            let failed = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
+            let failed = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.afterPassingOn.detail) }
             json.object { json in json.member("errorUserList", errors + failed) }
         }
     }
