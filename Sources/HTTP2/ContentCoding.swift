@@ -14,9 +14,9 @@ enum ContentCoding {
 
     /// The length from which an answer is compressed. A shorter one fits into one packet with its head.
     static let bytesMin = 1_024
-    /// The length up to which an answer is compressed when it is sent, which takes some 5 ms of the event loop. ``RequestTurn`` paces
-    /// longer ones.
-    static let bytesMax = RequestTurn.pacedBytes
+    /// The length up to which an answer is compressed when it is sent, which takes some 3 ms of the event loop. A longer one is compressed
+    /// in turns of the loop: see ``AnswerCompression``.
+    static let bytesAtOnceMax = RequestTurn.pacedBytes
 
     /// Whether a value of `Accept-Encoding` accepts gzip (RFC 9110 §12.5.3).
     ///
@@ -49,7 +49,18 @@ enum ContentCoding {
     }
 }
 
+extension ContentCoding {
+    /// The compressor for the payloads of a stream in this coding; nil if they are sent as they are.
+    var compressor: StreamCompressor? { self == .gzip ? StreamCompressor() : nil }
+}
+
 extension HTTPResponse.ContentType {
+    /// The coding of a body without a known end.
+    func streamCoding(accepted: ContentCoding.Accepted) -> ContentCoding {
+        guard isCompressible else { return .never }
+        return accepted == .gzip ? .gzip : .identity
+    }
+
     /// Whether answers of this type are compressed. A compressed event would wait for the next one, and the link of the cluster is near.
     var isCompressible: Bool {
         switch self {

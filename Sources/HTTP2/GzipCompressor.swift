@@ -4,8 +4,8 @@ import Synchronization
 
 /// Compresses one text after the other with gzip (RFC 1952).
 ///
-/// zlib takes 256 KiB for a compressor, so an event loop has one for all its answers. The memory for the result is kept as well, up to
-/// ``ContentCoding/bytesMax``.
+/// zlib takes 256 KiB for a compressor, so an event loop has one for all its short answers. The memory for the result is kept as well, up
+/// to ``ContentCoding/bytesAtOnceMax``.
 final class GzipCompressor {
     /// zlib keeps a pointer to it, so it may not move.
     private let stream: UnsafeMutablePointer<z_stream>
@@ -43,6 +43,65 @@ final class GzipCompressor {
         guard deflate(stream, Z_FINISH) == Z_STREAM_END else { return nil }
         return UnsafeBufferPointer(rebasing: result[..<(text.count - Int(stream.pointee.avail_out))])
     }
+
+    /// Begins a text that comes in parts.
+    func begin() { deflateReset(stream) }
+
+    /// The parts of a text that is not compressed as a whole.
+    enum Part {
+        /// More follows. zlib may keep the part for a while.
+        case piece
+        /// More follows later. The result has the whole part.
+        case payload
+        case last
+
+        fileprivate var flush: Int32 {
+            switch self {
+            case .piece: Z_NO_FLUSH
+            case .payload: Z_SYNC_FLUSH
+            case .last: Z_FINISH
+            }
+        }
+    }
+
+    /// Appends the compressed form of a part to `output`.
+    func append(_ bytes: UnsafeBufferPointer<UInt8>, _ part: Part, to output: inout ByteBuffer) {
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
+        stream.pointee.avail_in = UInt32(bytes.count)
+        // zlib has more to give only if it has filled the space.
+        var isFull = true
+        while isFull {
+            output.writeWithUnsafeMutableBytes(minimumWritableBytes: 4_096) { (space: UnsafeMutableRawBufferPointer) -> Int in
+                let spaceBytes = UInt32(clamping: space.count)
+                stream.pointee.next_out = space.bindMemory(to: UInt8.self).baseAddress
+                stream.pointee.avail_out = spaceBytes
+                deflate(stream, part.flush)
+                isFull = stream.pointee.avail_out == 0
+                return Int(spaceBytes - stream.pointee.avail_out)
+            }
+        }
+    }
+}
+
+/// Compresses the payloads of a stream of ``HTTPServerConnection/openStream(_:of:token:)``.
+///
+/// The client can read each payload as soon as it has it. zlib takes 256 KiB while the stream is open.
+public final class StreamCompressor {
+    private let compressor = GzipCompressor(level: GzipCompressor.fastest)
+
+    init() {}
+
+    /// The compressed form of the next payload.
+    public func compressed(_ payload: ByteBuffer) -> ByteBuffer { compressed(payload, .payload) }
+
+    /// The end of the compressed text, which must be pushed behind the last payload.
+    public func end() -> ByteBuffer { compressed(ByteBuffer(), .last) }
+
+    private func compressed(_ payload: ByteBuffer, _ part: GzipCompressor.Part) -> ByteBuffer {
+        var output = ByteBuffer()
+        payload.withUnsafeReadableBytes { compressor.append($0.bindMemory(to: UInt8.self), part, to: &output) }
+        return output
+    }
 }
 
 /// A text that is sent to many. It is compressed at most once: when the first request accepts that.
@@ -50,12 +109,22 @@ public final class RepeatedText: Sendable {
     public let bytes: ByteBuffer
     private let level: Int32
     /// The inner value is nil if the compressed text is not shorter.
-    private let made = Mutex<ByteBuffer??>(nil)
+    private let made: Mutex<ByteBuffer??>
 
     /// - Parameter isLasting: whether the text is sent for as long as the process runs, so that all effort to make it short is worth while.
     public init(_ bytes: ByteBuffer, isLasting: Bool) {
         self.bytes = bytes
         level = isLasting ? GzipCompressor.smallest : GzipCompressor.fastest
+        made = Mutex<ByteBuffer??>(nil)
+    }
+
+    /// Makes a text that is compressed already.
+    ///
+    /// - Parameter compressed: nil if the compressed text is not shorter.
+    init(_ bytes: ByteBuffer, compressed: ByteBuffer?) {
+        self.bytes = bytes
+        level = GzipCompressor.fastest
+        made = Mutex<ByteBuffer??>(.some(compressed))
     }
 
     /// The compressed text; nil if it is not shorter.
@@ -69,33 +138,5 @@ public final class RepeatedText: Sendable {
             made = .some(result)
             return result
         }
-    }
-}
-
-extension HTTPLoop {
-    /// The head and the body of an answer, in the coding that the request accepts.
-    func coded(_ response: HTTPResponse, accepted: ContentCoding.Accepted) -> (head: HTTPAnswerHead, body: ByteBuffer) {
-        var head = response.head
-        guard head.isCompressible else { return (head, response.body) }
-        head.coding = .identity
-        guard accepted == .gzip, let body = response.repeated?.compressed ?? compressed(response) else { return (head, response.body) }
-        (head.coding, head.bodyBytesCount) = (.gzip, body.readableBytes)
-        return (head, body)
-    }
-
-    private func compressed(_ response: HTTPResponse) -> ByteBuffer? {
-        guard response.repeated == nil, response.body.readableBytes <= ContentCoding.bytesMax else { return nil }
-        return response.body.withUnsafeReadableBytes { bytes in
-            compressor.compress(bytes.bindMemory(to: UInt8.self)).map { ByteBuffer(bytes: $0) }
-        }
-    }
-
-    /// Replaces a long body by its compressed form, if the request accepts that. The new body is valid until the next call.
-    func code(_ head: inout HTTPAnswerHead, _ body: inout UnsafeBufferPointer<UInt8>, accepted: ContentCoding.Accepted) {
-        guard head.isCompressible else { return }
-        head.coding = .identity
-        guard accepted == .gzip, body.count <= ContentCoding.bytesMax, let compressed = compressor.compress(body) else { return }
-        body = compressed
-        (head.coding, head.bodyBytesCount) = (.gzip, compressed.count)
     }
 }

@@ -61,11 +61,7 @@ extension ByteBuffer {
             writeStaticString("\r\ncontent-length: ")
             writeString(String(answer.bodyBytesCount))
         }
-        switch answer.coding {
-        case .never: break
-        case .identity: writeStaticString("\r\nvary: Accept-Encoding")
-        case .gzip: writeStaticString("\r\nvary: Accept-Encoding\r\ncontent-encoding: gzip")
-        }
+        write(answer.coding)
         if let retryAfter = answer.retryAfter {
             writeStaticString("\r\nretry-after: ")
             writeString(String(retryAfter))
@@ -89,17 +85,26 @@ extension ByteBuffer {
     ///
     /// A client of HTTP/1.0 does not support chunks, and reads to the end of the connection.
     mutating func writeStreamHead(
-        of contentType: HTTPResponse.ContentType, _ form: HTTP1AnswerForm, _ date: HTTPDate, _ origins: OriginTable,
-        _ id: RequestID
+        of contentType: HTTPResponse.ContentType, _ coding: ContentCoding, _ form: HTTP1AnswerForm, _ date: HTTPDate,
+        _ origins: OriginTable, _ id: RequestID
     ) {
         writeStart(200, form, date, id)
         writeStaticString("\r\ncontent-type: ")
         writeStaticString(contentType.name)
+        write(coding)
         // By the last field nginx passes each event on at once.
         writeStaticString("\r\ncache-control: no-store, no-transform\r\nx-accel-buffering: no")
         write(origins, form.origin)
         if form.minorVersion > 0 { writeStaticString("\r\ntransfer-encoding: chunked") }
         writeStaticString("\r\nconnection: close\r\n\r\n")
+    }
+
+    private mutating func write(_ coding: ContentCoding) {
+        switch coding {
+        case .never: break
+        case .identity: writeStaticString("\r\nvary: Accept-Encoding")
+        case .gzip: writeStaticString("\r\nvary: Accept-Encoding\r\ncontent-encoding: gzip")
+        }
     }
 
     /// Writes the fields by which a page of an allowed origin may read the answer, and by which caches keep answers apart.

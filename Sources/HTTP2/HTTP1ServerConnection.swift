@@ -371,6 +371,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard isAnswering(stream) else { return }
+        if server.compressesLater(response, accepted: head.accepted, to: stream, on: self) { return }
         let (answer, body) = server.coded(response, accepted: head.accepted)
         writeHead(answer)
         if form.hasBody, response.status != 204 {
@@ -389,6 +390,9 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
     ) {
         guard isAnswering(stream) else { return }
+        if body.count > ContentCoding.bytesAtOnceMax, head.accepted == .gzip {
+            return respond(to: stream, HTTPResponse(status: status, contentType: contentType, body: ByteBuffer(bytes: body)))
+        }
         var (answer, body) = (HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count), body)
         if body.count >= ContentCoding.bytesMin { server.code(&answer, &body, accepted: head.accepted) }
         writeHead(answer)
@@ -440,13 +444,26 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if turn != .working { readOn() }
     }
 
-    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
-        guard isAnswering(stream) else { return }
+    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) -> StreamCompressor? {
+        guard isAnswering(stream) else { return nil }
         phase = .streaming(HTTP1Phase.EventStream(token: token))
         received = ByteBuffer()
         setUnsent(0)
-        outgoing.writeStreamHead(of: contentType, form, server.date, server.origins, requestID(number))
+        let coding = writeStreamHead(of: contentType)
         markDirty()
+        return coding.compressor
+    }
+
+    override func respond(to stream: StreamID, headOfStream contentType: HTTPResponse.ContentType) {
+        guard isAnswering(stream) else { return }
+        _ = writeStreamHead(of: contentType)
+        closeAfterAnswers()
+    }
+
+    private func writeStreamHead(of contentType: HTTPResponse.ContentType) -> ContentCoding {
+        let coding = contentType.streamCoding(accepted: head.accepted)
+        outgoing.writeStreamHead(of: contentType, coding, form, server.date, server.origins, requestID(number))
+        return coding
     }
 
     override func push(_ payload: ByteBuffer, to stream: StreamID) -> Bool {

@@ -42,11 +42,11 @@ extension HTTP2Headers {
     ///   - isVaried: whether answers depend on the origin.
     ///   - id: the text of the request's ID.
     static func withStreamFields(
-        _ contentType: HTTPResponse.ContentType, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?, isVaried: Bool,
-        id: UnsafeBufferPointer<UInt8>,
+        _ contentType: HTTPResponse.ContentType, _ coding: ContentCoding, _ date: HTTPDate, _ origin: UnsafeBufferPointer<UInt8>?,
+        isVaried: Bool, id: UnsafeBufferPointer<UInt8>,
         _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
     ) {
-        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 9) { fields in
+        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 11) { fields in
             fields[0] = status(200)
             fields[1] = field("content-type", contentType.name)
             fields[2] = field("cache-control", "no-store, no-transform")
@@ -55,9 +55,19 @@ extension HTTP2Headers {
             fields[4] = field(date)
             fields[5] = field(id)
             var count = 6
+            append(coding, to: fields, &count)
             append(origin, isVaried: isVaried, to: fields, &count)
             body(UnsafeBufferPointer(rebasing: fields[..<count]))
         }
+    }
+
+    private static func append(_ coding: ContentCoding, to fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: inout Int) {
+        guard coding != .never else { return }
+        fields[count] = field("vary", "Accept-Encoding")
+        count += 1
+        guard coding == .gzip else { return }
+        fields[count] = field("content-encoding", "gzip")
+        count += 1
     }
 
     /// Appends the fields by which a page of an allowed origin may read an answer, and by which caches keep answers apart.
@@ -110,14 +120,7 @@ extension HTTP2Headers {
                         fields[4] = field("content-length", copying: length)
                         count = 5
                     }
-                    if answer.coding != .never {
-                        fields[count] = field("vary", "Accept-Encoding")
-                        count += 1
-                    }
-                    if answer.coding == .gzip {
-                        fields[count] = field("content-encoding", "gzip")
-                        count += 1
-                    }
+                    append(answer.coding, to: fields, &count)
                     append(origin, isVaried: isVaried, to: fields, &count)
                     var start = 0
                     for extra in answer.fields {

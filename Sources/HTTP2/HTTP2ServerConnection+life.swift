@@ -1,3 +1,6 @@
+import CNGHTTP2
+import NIOCore
+
 /// The states of an HTTP/2 connection.
 extension HTTP2ServerConnection {
     /// The way from the first byte to the last.
@@ -32,4 +35,29 @@ extension HTTP2ServerConnection {
     static let littleDecodedBytes = 64 << 10
     /// Bytes after which the channel's queue is counted again, in a flush and once a second. Counting takes a microsecond.
     static let uncountedBytesMax = (inFlush: 16 << 10, atSweep: 4 << 10)
+}
+
+extension HTTP2ServerConnection {
+    /// Whether the first request's header, or a later header block or frame, takes too long to arrive.
+    func isHeaderLate(at now: NIODeadline) -> Bool {
+        switch session.awaited {
+        case .firstHead: now - openedAt > server.limits.headerTimeout
+        case .nothing: false
+        case .rest(let since): now - since > server.limits.headerTimeout
+        }
+    }
+
+    /// Calls `body` with the head of an answer without a known end. Returns the coding of the answer.
+    func withStreamFields(
+        _ contentType: HTTPResponse.ContentType, _ slot: Int, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void
+    ) -> ContentCoding {
+        let coding = contentType.streamCoding(accepted: session.streams[slot].accepted)
+        let isVaried = server.origins.areAnswersVaried
+        requestID(session.streams[slot].number).withText { id in
+            server.origins.withValue(of: session.streams[slot].origin) { origin in
+                HTTP2Headers.withStreamFields(contentType, coding, server.date, origin, isVaried: isVaried, id: id, body)
+            }
+        }
+        return coding
+    }
 }

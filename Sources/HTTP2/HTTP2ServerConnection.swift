@@ -8,7 +8,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private let session: HTTP2Session
+    let session: HTTP2Session
     private var context: ChannelHandlerContext?
     private var life = Life.open
     private var flushTurn = FlushTurn.none
@@ -410,7 +410,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
-        let (head, body) = server.coded(response, accepted: session.streams[slot].accepted)
+        let accepted = session.streams[slot].accepted
+        if server.compressesLater(response, accepted: accepted, to: stream, on: self) { return }
+        let (head, body) = server.coded(response, accepted: accepted)
         if session.streams[slot].method != .head { session.streams[slot].append(body) }
         answer(slot, head)
     }
@@ -420,6 +422,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         requests.count(answerBytes: body.count)
+        if body.count > ContentCoding.bytesAtOnceMax, session.streams[slot].accepted == .gzip {
+            return respond(to: stream, HTTPResponse(status: status, contentType: contentType, body: ByteBuffer(bytes: body)))
+        }
         var (head, bytes) = (HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count), body)
         if bytes.count >= ContentCoding.bytesMin { server.code(&head, &bytes, accepted: session.streams[slot].accepted) }
         if session.streams[slot].method != .head { session.streams[slot].append(answer: bytes) }
@@ -437,16 +442,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
-        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
+    override func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) -> StreamCompressor? {
+        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return nil }
         session.streams[slot].token = token
-        let isVaried = server.origins.areAnswersVaried
-        requestID(session.streams[slot].number).withText { id in
-            server.origins.withValue(of: session.streams[slot].origin) { origin in
-                HTTP2Headers.withStreamFields(contentType, server.date, origin, isVaried: isVaried, id: id) { session.openEvents(slot, $0) }
-            }
-        }
+        let coding = withStreamFields(contentType, slot) { session.openEvents(slot, $0) }
         session.streams[slot].slim()
+        markDirty()
+        return coding.compressor
+    }
+
+    override func respond(to stream: StreamID, headOfStream contentType: HTTPResponse.ContentType) {
+        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
+        _ = withStreamFields(contentType, slot) { session.respond(slot, $0) }
         markDirty()
     }
 
@@ -562,15 +569,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         let limit = server.limits.stallTimeout
         return now - progressAt > limit && (lastReceivedAt - progressAt > limit || !session.hasEventStreams)
-    }
-
-    /// Whether the first request's header, or a later header block or frame, takes too long to arrive.
-    private func isHeaderLate(at now: NIODeadline) -> Bool {
-        switch session.awaited {
-        case .firstHead: now - openedAt > server.limits.headerTimeout
-        case .nothing: false
-        case .rest(let since): now - since > server.limits.headerTimeout
-        }
     }
 
     override func sweep(at now: NIODeadline) {

@@ -44,8 +44,8 @@ public final class HTTPLoop {
     private var turnEnd: NIODeadline?
     /// The fields that all answers of this loop have.
     private var answerFields = (date: HTTPDate(), requestIDs: RequestID.Source())
-    /// Compresses this loop's answers. It exists from the first one that is compressed when it is sent.
-    private(set) lazy var compressor = GzipCompressor(level: GzipCompressor.fastest)
+    /// Compresses this loop's answers. It exists from the first one that no other request gets.
+    private(set) lazy var compression = AnswerCompression(for: self)
 
     /// - Parameter origins: the origins of web pages that may call this server.
     public init(

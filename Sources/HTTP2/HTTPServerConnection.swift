@@ -113,7 +113,15 @@ open class HTTPServerConnection: UnorderedListElement, ContinuedWork {
     public func openEventStream(_ stream: StreamID, token: UInt32) { openStream(stream, of: .eventStream, token: token) }
 
     /// Answers a request with 200 and a body without a known end, as ``openEventStream(_:token:)``.
-    open func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) {
+    ///
+    /// - Returns: the compressor for all payloads that are pushed; nil if they are pushed as they are.
+    @discardableResult
+    open func openStream(_ stream: StreamID, of contentType: HTTPResponse.ContentType, token: UInt32) -> StreamCompressor? {
+        preconditionFailure("to be overridden")
+    }
+
+    /// Answers HEAD with the head of ``openStream(_:of:token:)``. No stream is opened.
+    open func respond(to stream: StreamID, headOfStream contentType: HTTPResponse.ContentType) {
         preconditionFailure("to be overridden")
     }
 

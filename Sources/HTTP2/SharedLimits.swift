@@ -19,7 +19,8 @@ final class SharedLimits {
 
     /// The bytes that count towards ``HTTPLimits/heldBytesMax``.
     ///
-    /// They are those of ordinary HTTP/2 streams, of HTTP/1.1 requests that are incomplete or wait, and of unsent HTTP/1.1 answers.
+    /// They are those of ordinary HTTP/2 streams, of HTTP/1.1 requests that are incomplete or wait, of unsent HTTP/1.1 answers, and of
+    /// long answers that wait for ``AnswerCompression``.
     /// The count is in plain memory, because every request and every push reads it.
     var heldBytes: Int {
         @inline(__always) get { counts[0] }

@@ -38,6 +38,16 @@ enum NodeLife: Equatable, Sendable {
     }
 }
 
+/// A condition of readiness, as `/readyz?verbose` lists it.
+struct ReadinessCheck: Equatable, Sendable {
+    let name: String
+    /// Why the condition does not hold; nil if it does.
+    let problem: String?
+
+    /// The line of the list, with its line feed.
+    var line: String { "\(name): \(problem ?? "ok")\n" }
+}
+
 /// The life of a node, and what the other nodes have against it. The core's loop writes it, and other threads read it.
 final class NodeState: Sendable {
     private struct State {
@@ -95,6 +105,29 @@ final class NodeState: Sendable {
         }
         guard isFinal, let refusal, supersededReason == nil else { return false }
         return advance(to: .superseded(reason: refusal.reason))
+    }
+
+    /// The conditions of readiness.
+    ///
+    /// - Parameters:
+    ///   - clock: why the clock is wrong; nil if it is right.
+    ///   - disk: why the disk is not usable; nil if it is.
+    func checks(clock: String?, disk: String?) -> [ReadinessCheck] {
+        let (life, refusal) = state.withLockedValue { ($0.life, $0.refusal) }
+        var (start, completeness, drain, supersession): (String?, String?, String?, String?) = (nil, nil, nil, nil)
+        switch life {
+        case .starting: start = life.notReady
+        case .incomplete: completeness = life.notReady
+        case .serving: break
+        case .draining, .stopping: drain = life.notReady
+        case .superseded: supersession = life.notReady
+        }
+        return [
+            ReadinessCheck(name: "start", problem: start), ReadinessCheck(name: "completeness", problem: completeness),
+            ReadinessCheck(name: "drain", problem: drain), ReadinessCheck(name: "supersession", problem: supersession),
+            ReadinessCheck(name: "acceptance", problem: refusal.map { "refused: \($0.reason)" }),
+            ReadinessCheck(name: "clock", problem: clock), ReadinessCheck(name: "disk", problem: disk),
+        ]
     }
 
     /// Why the node is not ready; nil if it is.

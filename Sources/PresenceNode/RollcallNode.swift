@@ -43,7 +43,7 @@ public final class RollcallNode: @unchecked Sendable {
         Jemalloc()?.giveBackInBackground()
         let store = try SQLiteStore(
             directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
-            canBeCompleted: !configuration.join.isEmpty)
+            canBeCompleted: !configuration.join.isEmpty, report: { logger.report($0) })
         if let salvage = store.salvage {
             logger.error(
                 "the database is damaged; it was moved aside, and a new database receives the missing rows from the other nodes",
@@ -104,7 +104,7 @@ public final class RollcallNode: @unchecked Sendable {
         clusterListener = ClusterListener(shell: shell)
         clusterHTTP = parts.http
         clusterHTTP.delegate = clusterListener
-        admin = Self.adminAPI(configuration, keys: keys, shell: shell, gateways: gateways, state: state)
+        admin = Self.adminAPI(configuration, store: store, keys: keys, shell: shell, gateways: gateways, state: state)
         let metrics = { [shell, store, admin, clusterListener, connectionLimits] in
             Self.metrics(
                 shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits, logins,
@@ -114,6 +114,7 @@ public final class RollcallNode: @unchecked Sendable {
             admin: admin, eventLoop: opsLoop, metrics: metrics,
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
             notReady: { [shell, state] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) },
+            checks: { [shell, state] in state.checks(clock: shell.faults.clockProblem, disk: store.problem) },
             unanswered: { [addresses = shell.links.unanswered] in addresses.withLockedValue { $0 } })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         Self.watchRefusals(of: shell, state: state, clusterListener: clusterListener)
@@ -182,11 +183,11 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// The operations of operators. A drain asks the clients to leave over half of the available time.
     private static func adminAPI(
-        _ configuration: NodeConfiguration, keys: TokenKeys, shell: Shell, gateways: [GatewayLoop], state: NodeState
+        _ configuration: NodeConfiguration, store: any Store, keys: TokenKeys, shell: Shell, gateways: [GatewayLoop], state: NodeState
     ) -> AdminAPI {
         let spread = configuration.drainTimeout / 2
         return AdminAPI(
-            shell: shell, keys: keys, webhookRules: configuration.webhookRules,
+            shell: shell, store: store, keys: keys, webhookRules: configuration.webhookRules, backupRule: BackupRule(configuration),
             drain: {
                 guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
                     return false
@@ -490,5 +491,18 @@ public final class RollcallNode: @unchecked Sendable {
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.askToLeave(spread: spread) }.get() }
         for gateway in gateways { try await gateway.whenEmpty(until: deadline).get() }
         try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ false }, until: allIsHere) }.get()
+    }
+}
+
+extension Logger {
+    fileprivate func report(_ wipe: StoreWipe.Report) {
+        switch wipe {
+        case .begins: notice("users were deleted: all pages of the database are written anew before the node serves")
+        case .done(let seconds): notice("all pages of the database are written anew", metadata: ["seconds": "\(seconds)"])
+        case .failed(let error):
+            warning(
+                "copies of deleted rows may be left in the database; the next start tries again",
+                metadata: ["reason": "\(SQLiteInspection.explain(error))"])
+        }
     }
 }

@@ -95,4 +95,30 @@ import Testing
         try await fixture.stop()
         try FileManager.default.removeItem(at: folder)
     }
+
+    @Test("The answer about 3,000 subscriptions and an export are compressed", arguments: versions)
+    func longest(version: String) async throws {
+        let fixture = try await ServedCluster.start()
+        let ports = fixture.nodes[0].ports
+        for number in 0..<15 {
+            let names = (0..<200).map { "\"\(String(repeating: "x", count: 50))-\(number)-\($0)\"" }.joined(separator: ",")
+            #expect(try await fixture.call("subscribeUserStatus", "{\"userIDs\":[\(names)]}").status == 200)
+        }
+        let user = ["-H", "Authorization: Bearer \(try signedToken(user: "ann"))", "-d", "{}"]
+        let admin = ["-H", "Authorization: Bearer \(try signedToken(user: "ops", isAdmin: true))"]
+        for (flags, port, path, bytesMin) in [
+            (user, ports.client, "/v1/getSubscribedUserStatus", 600_000), (admin, ports.ops, "/admin/v1/export?kind=all", 300_000),
+        ] as [([String], Int, String, Int)] {
+            let url = "http://127.0.0.1:\(port)\(path)"
+            let plain = try await request([version] + flags, url)
+            #expect(!plain.isGzip && plain.varies, "\(path): \(plain.fields)")
+            let short = try await request([version] + Self.gzip + flags, url)
+            let (plainBytes, bytes) = (try plain.body.count, try short.body.count)
+            #expect(short.isGzip && short.varies, "\(path): \(short.fields)")
+            #expect(plainBytes > bytesMin && bytes < plainBytes / 3, "\(path): \(bytes) of \(plainBytes)")
+            #expect(try await short.text().count == String(contentsOfFile: plain.file, encoding: .utf8).count, "\(path)")
+        }
+        try await fixture.stop()
+        try FileManager.default.removeItem(at: folder)
+    }
 }

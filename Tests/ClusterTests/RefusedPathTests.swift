@@ -30,6 +30,22 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("The JavaScript client has only GET and HEAD", arguments: ["--http1.1", "--http2-prior-knowledge"])
+    func clientMethods(version: String) async throws {
+        let fixture = try await ServedCluster.start()
+        let client = "http://127.0.0.1:\(fixture.nodes[0].ports.client)"
+        let script = try await run("curl", ["-sS", "-o", "/dev/null", "-w", "%{redirect_url}", "\(client)/client.js"]).output
+        for url in ["\(client)/client.js", script] {
+            for method in ["POST", "DELETE", "PUT"] {
+                let answer = try await head(url, [version, "-X", method])
+                #expect(answer.contains { $0.hasSuffix(" 405 method not allowed") || $0.hasSuffix("/2 405 ") || $0.hasSuffix("/2 405") })
+                #expect(answer.contains("allow: get, head"), "\(method) \(url): \(answer)")
+            }
+        }
+        #expect(try await head("\(client)/client.0123456789abcdef.js", [version, "-X", "DELETE"]).contains { $0.contains(" 404") })
+        try await fixture.stop()
+    }
+
     /// The status line and the fields of an answer, sorted; without those that differ from request to request.
     private func head(_ url: String, _ arguments: [String]) async throws -> [String] {
         let done = try await run("curl", ["-sS", "-o", "/dev/null", "-D", "-"] + arguments + [url])
@@ -66,7 +82,36 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("HEAD has the head of the answer to GET and no body, over both versions of HTTP; it opens no event stream")
+    @Test(
+        "HEAD of the event stream and of the export has the head of GET, and begins neither",
+        arguments: ["--http1.1", "--http2-prior-knowledge"])
+    func headOfStreams(version: String) async throws {
+        let fixture = try await ServedCluster.start()
+        let node = fixture.nodes[0]
+        let (events, export) = (
+            "http://127.0.0.1:\(node.ports.client)/v1/events", "http://127.0.0.1:\(node.ports.ops)/admin/v1/export"
+        )
+        let user = ["-H", "Authorization: Bearer \(try signedToken(user: "ann"))"]
+        let admin = ["-H", "Authorization: Bearer \(try signedToken(user: "ops", isAdmin: true))", "-H", "Accept-Encoding: gzip"]
+        for (url, token, status) in [
+            ("\(events)?platform=web", user, 200), (events, [], 401), ("\(events)?deviceID=%00", user, 400),
+            ("\(events)?ticket=abc", [], 401), (export, admin, 200), ("\(export)?kind=all", admin, 200), (export, [], 401),
+            (export, user, 403), ("\(export)?kind=none", admin, 400),
+        ] as [(String, [String], Int)] {
+            let asked = try await head(url, [version, "--head"] + token)
+            #expect(asked.contains { $0.contains(" \(status)") && $0.hasPrefix("http/") }, "\(url): \(asked)")
+            // The refusal of a ticket names another reason.
+            guard !url.contains("ticket") else { continue }
+            // A stream does not end by itself.
+            #expect(try await head(url, [version, "--no-show-error", "-m", "3"] + token) == asked, "\(version) \(url)")
+        }
+        // Each login was that of a GET, which has ended.
+        let metrics = try await node.metricsText()
+        #expect(metrics.contains(/\nrollcall_logins_total[^\n]* 1\n/), "\(metrics)")
+        try await fixture.stop()
+    }
+
+    @Test("HEAD has the head of the answer to GET and no body, over both versions of HTTP")
     func head() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
         let ports = fixture.nodes[0].ports
@@ -84,10 +129,8 @@ import Testing
         }
         let script = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(ports.client)/client.js"])
         #expect(script.status == 0 && script.output.contains(" 30"), "\(script.output)")
-        for (port, path) in [(ports.client, "/v1/events"), (ports.client, "/v1/getUserStatus"), (ports.ops, "/admin/v1/export")] {
-            let refused = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(port)\(path)"])
-            #expect(refused.output.hasPrefix("HTTP/1.1 405"), "\(refused.output)")
-        }
+        let refused = try await run("curl", ["-sS", "--head", "http://127.0.0.1:\(ports.client)/v1/getUserStatus"])
+        #expect(refused.output.hasPrefix("HTTP/1.1 405"), "\(refused.output)")
         try await fixture.stop()
     }
 

@@ -36,6 +36,17 @@ import Testing
         }
     }
 
+    @Test("The commands that a node on an IPv6 address prints work when they are pasted") func welcome() async throws {
+        let node = try await ServedNode.serving(["--dev", "--listen", "[::1]:0"])
+        try await node.until("it prints them") { node.log.contains(/\n *curl [^\n]*setSelfStatus[^\n]*\n/) }
+        let commands = node.log.split(separator: "\n").map { $0.drop(while: { $0 == " " }) }.filter { $0.hasPrefix("curl ") }
+        #expect(commands.count == 2 && commands.allSatisfy { $0.contains(/'http:\/\/\[::1\]:[1-9][0-9]*\/v1\//) }, "\(commands)")
+        let change = try #require(commands.last)
+        let done = try await run("bash", ["-c", "\(change) -sS -o /dev/null -w '%{http_code}'"])
+        #expect(done.output == "200")
+        try await node.stop()
+    }
+
     // MARK: Descriptors
 
     @Test("A node without free descriptors waits for them and goes on serving") func noDescriptors() async throws {
@@ -134,6 +145,9 @@ import Testing
         try FileManager.default.removeItem(atPath: node.dataDirectory)
         try await node.until("it is not ready", asking: { try await node.ops("/readyz").status == 503 })
         #expect(try await node.ops("/readyz").text.contains("rollcall.sqlite was deleted"))
+        let verbose = try await node.ops("/readyz?verbose")
+        #expect(verbose.status == 503 && verbose.text.contains(/\ndisk: [^\n]*rollcall.sqlite was deleted/), "\(verbose.text)")
+        #expect(verbose.text.contains("\nstart: ok\n"), "\(verbose.text)")
         try await node.until("it logs that") { node.log.contains("rollcall.sqlite was deleted") }
         #expect(try await node.call("setSelfStatus", #"{"customStatus":"lost"}"#) == 503)
         #expect(try await node.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200)
@@ -164,6 +178,12 @@ import Testing
         #expect(!node.log.contains("\u{1B}") && !node.log.contains("\nfaked"))
     }
 
+    /// The text of `/readyz?verbose` of a node that is ready.
+    private static func checked(_ links: String) -> String {
+        let names = ["start", "completeness", "drain", "supersession", "acceptance", "clock", "disk"]
+        return "ready\n" + names.map { "\($0): ok\n" }.joined() + "links: \(links)\n"
+    }
+
     @Test("A node that finds nobody at the addresses of join serves, and says every 30 seconds that it is alone, until another comes")
     func alone() async throws {
         // A port that was free a moment ago.
@@ -176,12 +196,18 @@ import Testing
         #expect(node.log.contains("addresses=127.0.0.1:\(port) (Connection refused)"), "\(node.log)")
         let verbose = try await node.ops("/readyz?verbose")
         #expect(verbose.status == 200)
-        #expect(verbose.text == "ready\nlinks: this node is alone; no other node answers at 127.0.0.1:\(port) (Connection refused)\n")
+        #expect(verbose.text == Self.checked("this node is alone; no other node answers at 127.0.0.1:\(port) (Connection refused)"))
+        for query in ["verbose=1", "verbose=", "a=1&verbose", "verbose&a=1"] {
+            #expect(try await node.ops("/readyz?\(query)").text == verbose.text, "\(query)")
+        }
+        for query in ["averbose", "a=verbose", "verbosely"] {
+            #expect(try await node.ops("/readyz?\(query)").text == "ready\n", "\(query)")
+        }
         #expect(try await node.ops("/readyz").text == "ready\n")
         #expect(try await node.metricsText().contains("\nrollcall_links_unanswered 1\n"))
         let late = try await ServedNode.serving(["--dev", "--cluster-listen", "127.0.0.1:\(port)"], named: "n1")
         try await node.until("it is not alone", asking: { try await node.metricsText().contains("\nrollcall_links_unanswered 0\n") })
-        #expect(try await node.ops("/readyz?verbose").text == "ready\nlinks: ok\n")
+        #expect(try await node.ops("/readyz?verbose").text == Self.checked("ok"))
         #expect(node.log.split(separator: "\n").count { $0.contains("this node is alone") } == 1)
         try await late.stop()
         try await node.stop()
@@ -198,7 +224,7 @@ import Testing
         try await node.until(
             "/readyz?verbose names both",
             asking: {
-                try await node.ops("/readyz?verbose").text == "ready\nlinks: this node is alone; no other node answers at \(addresses)\n"
+                try await node.ops("/readyz?verbose").text == Self.checked("this node is alone; no other node answers at \(addresses)")
             })
         try await node.until("the log names both") { node.log.contains("\"addresses\":\"\(addresses)\"") }
         let line = try #require(node.log.split(separator: "\n").first { $0.contains("this node is alone") })

@@ -53,6 +53,30 @@ import Testing
         }
     }
 
+    @Test("A text that is compressed in parts comes back, and a payload is complete before the next one") func parts() throws {
+        let compressor = GzipCompressor(level: GzipCompressor.fastest)
+        var random = SystemRandomNumberGenerator()
+        for count in [0, 1, 100_000, 1 << 20] {
+            let text = (0..<count).map { _ in UInt8.random(in: 97...110, using: &random) }
+            var result = ByteBuffer()
+            compressor.begin()
+            text.withUnsafeBufferPointer { bytes in
+                for start in stride(from: 0, to: count, by: 30_000) {
+                    compressor.append(UnsafeBufferPointer(rebasing: bytes[start..<min(start + 30_000, count)]), .piece, to: &result)
+                }
+                compressor.append(UnsafeBufferPointer(start: nil, count: 0), .last, to: &result)
+            }
+            let isSame = result.withUnsafeReadableBytes { Self.decompress($0.bindMemory(to: UInt8.self), upTo: count + 1) == text }
+            #expect(isSame, "\(count) bytes")
+        }
+        let stream = StreamCompressor()
+        var sent = stream.compressed(ByteBuffer(string: "first\n"))
+        #expect(sent.readableBytes > 10 && sent.readableBytesView.suffix(4).elementsEqual([0, 0, 0xFF, 0xFF]))
+        for payload in [stream.compressed(ByteBuffer(string: "second\n")), stream.end()] { sent.writeImmutableBuffer(payload) }
+        let text = sent.withUnsafeReadableBytes { Self.decompress($0.bindMemory(to: UInt8.self), upTo: 100) }
+        #expect(text == Array("first\nsecond\n".utf8))
+    }
+
     @Test("A text for many is compressed once") func repeated() throws {
         let text = RepeatedText(ByteBuffer(repeating: 65, count: 10_000), isLasting: true)
         let first = try #require(text.compressed), second = try #require(text.compressed)
@@ -88,5 +112,34 @@ import Testing
         #expect(count("content-encoding", in: plain) == 0 && count("vary: Accept-Encoding", in: plain) == 3)
         let short = try await answer("Accept-Encoding: gzip\r\n", method: method, count: 1_023)
         #expect(count("content-encoding", in: short) == 0 && count("vary", in: short) == 0)
+    }
+
+    @Test("An answer that is too long for one turn of the loop is compressed as well") func longAnswers() async throws {
+        func count(_ part: String, in text: String) -> Int { text.components(separatedBy: part).count - 1 }
+        let long = try await answer("Accept-Encoding: gzip\r\n", count: 2 << 20)
+        #expect(count("content-encoding: gzip", in: long) == 2 && count("vary: Accept-Encoding", in: long) == 3)
+        #expect(count("content-length: 2097152", in: long) == 1)
+    }
+
+    @Test("Long answers are compressed one after the other, and those of clients that left are dropped")
+    func longAnswersOfMany() async throws {
+        var limits = HTTPLimits()
+        limits.heldBytesMax = 64 << 20
+        let server = try await RawServer.start(limits) { request, connection in
+            let body = ByteBuffer(repeating: 97, count: 4 << 20)
+            connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .json, body: body))
+        }
+        let fields = RawFrame.get + RawFrame.field("accept-encoding", "gzip")
+        let requests: [RawFrame] = [.head(1, fields), .head(3, fields)]
+        let leaving = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        leaving.send(requests)
+        let staying = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        staying.send(requests)
+        try await leaving.close()
+        let frames = try await staying.frames { frames, _ in frames.count { $0.isEnd } == 2 }
+        // A text of one letter becomes very short.
+        #expect(frames.filter { $0.kind == .data }.reduce(0) { $0 + $1.payload.count } < 64 << 10)
+        try await server.until { $0.http.heldBytes == 0 }
+        try await server.stop()
     }
 }

@@ -22,6 +22,35 @@ import Testing
         #expect(state.advance(to: .draining) && !state.advance(to: .serving) && state.notReady(beside: nil) == "draining")
     }
 
+    @Test("Each phase fails one check of readiness, and the machine and the other nodes have checks of their own") func checks() {
+        let failing = { (state: NodeState) in
+            state.checks(clock: nil, disk: nil).filter { $0.problem != nil }.map(\.line)
+        }
+        #expect(failing(state) == ["start: starting\n"])
+        state.advance(to: .incomplete)
+        #expect(failing(state) == ["completeness: incomplete: the database was damaged, and no other member is connected yet\n"])
+        state.advance(to: .serving)
+        #expect(failing(state) == [])
+        #expect(!state.refused(clockSkew, at: .uptimeNanoseconds(0)))
+        #expect(failing(state) == ["acceptance: refused: clock skew is 84 s\n"])
+        #expect(
+            state.checks(clock: "wrong", disk: "full").map(\.line).joined() == """
+                start: ok
+                completeness: ok
+                drain: ok
+                supersession: ok
+                acceptance: refused: clock skew is 84 s
+                clock: wrong
+                disk: full
+
+                """)
+        #expect(!state.refused(nil, at: .uptimeNanoseconds(0)))
+        state.advance(to: .draining)
+        #expect(failing(state) == ["drain: draining\n"])
+        state.advance(to: .superseded(reason: "why"))
+        #expect(failing(state) == ["supersession: superseded: why\n"])
+    }
+
     @Test("A process that stops is not superseded any more, and keeps its exit code") func stopFirst() async {
         #expect(state.advance(to: .stopping) && !state.advance(to: .superseded(reason: "late")))
         #expect(state.supersededReason == nil)

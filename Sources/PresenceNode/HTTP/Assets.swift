@@ -2,8 +2,9 @@ import CAssets
 import Crypto
 import HTTP2
 import NIOCore
+import PresenceCore
 
-/// The files for browsers that are inside the binary: the JavaScript client and the console.
+/// The files that are inside the binary: the JavaScript client, the console and the OpenAPI document.
 enum Assets {
     /// All files by name, as `Console/console.js`.
     static let all: [String: RepeatedText] = {
@@ -25,8 +26,14 @@ enum Assets {
         return ("/client.\(hash).js", text)
     }()
 
+    /// The answer to `GET` of a file that everybody may read on the clients' port; nil for another path.
+    static func publicAnswer(_ path: UnsafeBufferPointer<UInt8>) -> HTTPResponse? {
+        if path.equals(openAPIPathBytes) { return HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text) }
+        return clientAnswer(path)
+    }
+
     /// The answer to `GET /client.js` or to the path of the client's content; nil for another path.
-    static func clientAnswer(_ path: UnsafeBufferPointer<UInt8>) -> HTTPResponse? {
+    private static func clientAnswer(_ path: UnsafeBufferPointer<UInt8>) -> HTTPResponse? {
         if path.equals(clientPathBytes) {
             return HTTPResponse(
                 status: 200, contentType: .javaScript, repeated: client.text,
@@ -38,6 +45,7 @@ enum Assets {
             fields: [HTTPField("location", client.path), HTTPField("cache-control", "no-cache")], isPublic: true)
     }
 
+    private static let openAPIPathBytes = Array("/openapi.json".utf8)
     private static let clientNameBytes = Array("/client.js".utf8)
     private static let clientPathBytes = Array(client.path.utf8)
     private static let noSniff = HTTPField("x-content-type-options", "nosniff")

@@ -58,19 +58,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         }
         let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
-        if path.equals(Self.openAPIPath) {
-            guard request.method.isRead else {
-                return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
-            }
-            return connection.respond(
-                to: request.stream, HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text))
-        }
-        guard let operation = API.operation(ofPath: path) else {
-            if request.method.isRead, let answer = Assets.clientAnswer(path) { return connection.respond(to: request.stream, answer) }
-            let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
-            return respond(
-                .noSuchPath("no such path; POST /v1/ and one of \(names), or GET /v1/events"), to: request.stream, on: connection)
-        }
+        guard let operation = API.operation(ofPath: path) else { return fileRequested(path, request, on: connection) }
         guard request.method == .post else {
             return respond(.wrongMethod("\(operation.name) is called with POST"), to: request.stream, on: connection, allow: "POST")
         }
@@ -78,7 +66,19 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     }
 
     private static let eventsPath = Array("/v1/events".utf8)
-    private static let openAPIPath = Array("/openapi.json".utf8)
+
+    /// Answers with a file that everybody may read.
+    private func fileRequested(_ path: UnsafeBufferPointer<UInt8>, _ request: HTTPRequest, on connection: HTTPServerConnection) {
+        guard let answer = Assets.publicAnswer(path) else {
+            let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
+            return respond(
+                .noSuchPath("no such path; POST /v1/ and one of \(names), or GET /v1/events"), to: request.stream, on: connection)
+        }
+        guard request.method.isRead else {
+            return respond(.wrongMethod("the file is read with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
+        }
+        connection.respond(to: request.stream, answer)
+    }
 
     private func respond(
         _ problem: Problem, to stream: StreamID, on connection: HTTPServerConnection, operation: API.Operation? = nil,
@@ -118,7 +118,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let key: CallKey?
         do throws(Problem) {
             key = try operation.key(header, body: body)
-            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
+            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.shared(of: caller.user).policy)
         } catch {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation, span: span)
@@ -131,7 +131,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
-        noteSign(of: originSession, by: parsed, at: now)
+        noteSign(of: parsed, on: originSession, at: now)
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
         shell.perform(
             call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token,
@@ -140,8 +140,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     }
 
     /// Records that a client is alive, because it has made a call. The session may be on another loop or node.
-    private func noteSign(of origin: OriginSession, by parsed: API.Parsed, at now: Now) {
-        guard case .session(let session) = origin else { return }
+    private func noteSign(of parsed: API.Parsed, on origin: OriginSession, at now: Now) {
+        let named: SessionID? = if case .session(let session) = origin { session } else { nil }
+        guard let session = parsed.sign ?? named else { return }
         if let index = gateway.index(of: session, of: parsed.subject) { return streams.noteSign(of: index, at: .now()) }
         // The owner forwards a renewal itself.
         if case .owner(.renew) = parsed.call { return }
@@ -165,10 +166,10 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     /// Answers a call with the core's answer.
     func answer(_ token: UInt64, _ answer: CallAnswer) {
         guard let call = calls.take(token) else { return }
-        let policy = gateway.policy(of: call.caller)
+        let shared = gateway.policies.shared(of: call.caller)
         let json: JSONWriter
         do throws(Problem) {
-            json = try calls.write(answer, to: call, policy, unsure: gateway.unsure)
+            json = try calls.write(answer, to: call, shared.policy, unsure: gateway.unsure)
         } catch {
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error
@@ -176,7 +177,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(problem, to: call.stream, on: call.connection, operation: call.operation, span: call.span)
         }
         ended(call.work)
-        calls.outcomes.countSuccess(answer, of: call, policy)
+        calls.outcomes.countSuccess(answer, of: call, shared.policy)
         if let span = call.span { shell.tracer.end(span) }
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
@@ -292,8 +293,8 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
     // MARK: Event streams
 
     private func eventStreamRequested(_ request: HTTPRequest, on connection: HTTPServerConnection) {
-        guard request.method == .get else {
-            return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
+        guard request.method.isRead else {
+            return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET, HEAD")
         }
         let now = Clock.now()
         let span = request.traceparent.isEmpty ? nil : shell.tracer.begin(request, "events", on: connection)
@@ -305,24 +306,12 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         }
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, request, on: connection, at: now, span) else { return }
         let login = Login(
-            query: Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst()),
+            isHead: request.method == .head, query: Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst()),
             lastEventID: String(decoding: request.lastEventID, as: UTF8.self), work: work, connection: connection, span: span)
         if let known { return open(login, by: known, on: request.stream) }
-        if request.authorization.isEmpty, let ticket = login.ticket { return redeem(ticket, for: login, on: request.stream) }
+        // A ticket is valid once, so HEAD does not use it.
+        if request.authorization.isEmpty, !login.isHead, let ticket = login.ticket { return redeem(ticket, for: login, on: request.stream) }
         authenticate(request, on: connection, operation: nil, work: work, span) { [self] in open(login, by: $0, on: $1) }
-    }
-
-    /// A request for an event stream.
-    private struct Login {
-        let query: [UInt8]
-        /// The field `Last-Event-ID`.
-        let lastEventID: String
-        let work: Work
-        let connection: HTTPServerConnection
-        let span: RequestSpan?
-
-        /// The ticket in the query. A query that breaks a rule has none.
-        var ticket: String? { (try? EventStreamQuery(query))?.ticket }
     }
 
     /// Opens the stream of a caller, unless a rule refuses it.
@@ -334,6 +323,11 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             let policy = gateway.policy(of: user)
             try query.check(by: policy)
             if caller.opensNoSession(by: policy, at: Clock.now().wall) { throw .notLoggedIn("exp: the token has expired") }
+            if login.isHead {
+                ended(login.work)
+                if let span = login.span { shell.tracer.end(span) }
+                return connection.respond(to: stream, headOfStream: .eventStream)
+            }
             if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
                 if user == caller.user, refusal.reason == .loginsPerUser { callers.remember(refusal, of: caller, on: connection) }
                 ended(login.work)

@@ -54,6 +54,7 @@ extension OpenAPI {
             + operations.map { path("/v1/\($0.name)", ["post": call($0, tag: "status")]) }
             + operatorOperations.map { path("/admin/v1/\($0.name)", ["servers": opsServers, "post": operatorCall($0)]) }
             + [path("/admin/v1/export", ["servers": opsServers, "get": export])]
+            + [path("/admin/v1/backup", ["servers": opsServers, "get": backup])]
             + probes.map { path($0.path, ["servers": opsServers, "get": $0.description]) }
             + [path("/openapi.json", ["get": ownDescription])]
     }

@@ -82,6 +82,29 @@ extension OpenAPI {
             ], [.wrongRole, .badParameter]),
     ]
 
+    /// `GET /admin/v1/backup`.
+    static let backup: JSONValue = [
+        "operationId": "backup",
+        "summary": "Streams a copy of the node's database, which has the users of all apps, as `rollcall backup` writes it.",
+        "tags": ["operators"],
+        "parameters": [
+            [
+                "name": "time", "in": "query", "required": false,
+                "description": "The time of the proof. A node that serves several apps needs both.", "schema": ["type": "integer"],
+            ],
+            [
+                "name": "proof", "in": "query", "required": false,
+                "description": "HMAC-SHA256 of the request with the cluster's secret, hexadecimal: `rollcall backup` makes it.",
+                "schema": ["type": "string"],
+            ],
+        ],
+        "responses": answers(
+            [
+                "description": "The database. A stream that ends with an error of the transport is not complete.",
+                "content": ["application/octet-stream": ["schema": Schema.string]],
+            ], [.wrongRole]),
+    ]
+
     private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
 
     static let clusterMember = Schema.object([

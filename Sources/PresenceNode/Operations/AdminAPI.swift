@@ -10,9 +10,8 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterLoad, clusterStatus, deleteUser, drain, explain, export, exportUser, forget, getAppPolicy, importFacts, importUsers,
-            kick,
-            onlineUsers, queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
+        case backup, clusterLoad, clusterStatus, deleteUser, drain, explain, export, exportUser, forget, getAppPolicy, importFacts,
+            importUsers, kick, onlineUsers, queryOnlineStatus, recentLoad, reloadKeys, replayWebhooks, setAppPolicy
     }
 
     /// The operation of a request.
@@ -38,7 +37,8 @@ final class AdminAPI {
             }
         }
 
-        var isExport: Bool { if case .own(.export) = self { true } else { false } }
+        var isExport: Bool { if case .own(.export) = self { true } else { isBackup } }
+        var isBackup: Bool { if case .own(.backup) = self { true } else { false } }
     }
 
     private let keys: TokenKeys
@@ -48,10 +48,15 @@ final class AdminAPI {
     /// Counts of answers by operation and code; code 0 is success. Used only on the loop of the ops port, as the next two.
     private(set) var answered: [String: [Int: UInt64]] = [:]
     private var exports = Exports()
+    private let backupRule: BackupRule
+    private let store: any Store
     private var recentLoad = RecentLoad()
 
     /// - Parameter drain: begins to drain the node; returns false when no other node is alive.
-    init(shell: Shell, keys: TokenKeys, webhookRules: WebhookRules, drain: @escaping () -> Bool) {
+    init(
+        shell: Shell, store: any Store, keys: TokenKeys, webhookRules: WebhookRules, backupRule: BackupRule, drain: @escaping () -> Bool
+    ) {
+        (self.store, self.backupRule) = (store, backupRule)
         self.keys = keys
         self.webhookRules = webhookRules
         self.shell = shell
@@ -69,10 +74,10 @@ final class AdminAPI {
                 request.stream,
                 connection)
         }
-        guard request.method == (route.isExport ? .get : .post) else {
+        guard route.isExport ? request.method.isRead : request.method == .post else {
             return respond(
                 .wrongMethod("\(name) is called with \(route.isExport ? "GET" : "POST")"), request.stream, connection,
-                allow: route.isExport ? "GET" : "POST")
+                allow: route.isExport ? "GET, HEAD" : "POST")
         }
         let span = shell.tracer.begin(request, route.name, on: connection)
         let token: [UInt8]
@@ -81,13 +86,14 @@ final class AdminAPI {
         } catch {
             return respond(error, request.stream, connection, to: route.name, span: span)
         }
-        let content = route.isExport ? Exports.Content(query: Array(request.target)) : .online
+        let content = route.isBackup ? .backup : route.isExport ? Exports.Content(query: Array(request.target)) : .online
         guard let content else {
             return respond(.parameter("kind: must be online or all"), request.stream, connection, to: route.name, span: span)
         }
         let pending = Pending(
-            api: self, route: route, content: content, body: Array(request.body), key: request.idempotencyKey.map { Array($0) },
-            span: span, stream: request.stream, connection: connection)
+            api: self, route: route, content: content, target: Array(request.target), body: Array(request.body),
+            key: request.idempotencyKey.map { Array($0) },
+            span: span, isHead: request.method == .head, stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (keys.authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(token, at: wall)
@@ -103,23 +109,28 @@ final class AdminAPI {
         private let route: Route
         /// The content of an export.
         private let content: Exports.Content
+        private let target: [UInt8]
         let body: [UInt8]
         private let key: [UInt8]?
         /// The span of the request in the client's trace; nil for a request without one.
         private let span: RequestSpan?
+        /// Whether only the head of an export is wanted.
+        private let isHead: Bool
         let stream: StreamID
         let connection: HTTPServerConnection
 
         fileprivate init(
-            api: AdminAPI, route: Route, content: Exports.Content, body: [UInt8], key: [UInt8]?, span: RequestSpan?, stream: StreamID,
-            connection: HTTPServerConnection
+            api: AdminAPI, route: Route, content: Exports.Content, target: [UInt8], body: [UInt8], key: [UInt8]?, span: RequestSpan?,
+            isHead: Bool, stream: StreamID, connection: HTTPServerConnection
         ) {
+            self.target = target
             self.api = api
             self.route = route
             self.content = content
             self.body = body
             self.key = key
             self.span = span
+            self.isHead = isHead
             self.stream = stream
             self.connection = connection
         }
@@ -139,14 +150,29 @@ final class AdminAPI {
             }
             do throws(Problem) {
                 if api.shell.node.isVoid(caller) { throw .kicked(caller) }
+                if isHead {
+                    if route.isBackup { try api.backupRule.check(caller.user, target, at: Clock.now().wall) }
+                    return connection.eventLoop.execute { self.respondHead(for: caller) }
+                }
                 switch route {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
+                case .own(.backup):
+                    try api.backupRule.check(caller.user, target, at: Clock.now().wall)
+                    connection.eventLoop.execute { self.api.beginBackup(of: caller.user, self.stream, self.connection) }
                 case .own(.export):
                     connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.content, self.stream, self.connection) }
                 case .own(let operation): try api.perform(operation, body, caller, span, then: respond)
                 case .client(let operation): try api.perform(operation, body, key: key, caller, span, then: respond)
                 }
             } catch { respond(.failure(error)) }
+        }
+
+        /// Answers HEAD as GET would be answered. No export begins.
+        private func respondHead(for caller: Caller) {
+            if !route.isBackup, let problem = api.exportRefusal(of: caller.user) { return respond(.failure(problem)) }
+            api.count(route.name, code: 0)
+            if let span { api.shell.tracer.end(span) }
+            connection.respond(to: stream, headOfStream: route.isBackup ? .octets : .ndjson)
         }
 
         private func respond(_ answer: Result<[UInt8], Problem>) {
@@ -181,7 +207,7 @@ final class AdminAPI {
         case .clusterLoad: return try call(.clusterLoad, fields, body, caller, span, then: respond)
         case .deleteUser: return try call(.deleteUser, fields, body, caller, span, then: respond)
         case .explain: return try call(.explain, fields, body, caller, span, then: respond)
-        case .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
+        case .backup, .export, .recentLoad: preconditionFailure("\(operation) is answered on the loop of the ops port")
         case .exportUser: return try call(.exportUser, fields, body, caller, span, then: respond)
         case .importFacts: return try call(.importFacts, fields, body, caller, span, then: respond)
         case .onlineUsers: return try call(.onlineUsers, fields, body, caller, span, then: respond)
@@ -295,18 +321,68 @@ extension AdminAPI {
     /// The running exports, and the ends of earlier ones.
     var exportCounts: Exports.Counts { exports.counts }
 
+    private func exportRefusal(of caller: UserID) -> Problem? {
+        exports.refusal(of: caller).map { Problem(status: 503, code: Refusal.overloaded.code, detail: $0, retryAfter: 10) }
+    }
+
     private func beginExport(
         of caller: UserID, _ content: Exports.Content, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
-        if let refusal = exports.refusal(of: caller) {
-            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: refusal, retryAfter: 10)
-            return respond(problem, stream, connection, to: Operation.export.rawValue)
-        }
+        if let problem = exportRefusal(of: caller) { return respond(problem, stream, connection, to: Operation.export.rawValue) }
         let token = exports.begin(content, on: connection, stream, of: caller)
-        connection.openStream(stream, of: .ndjson, token: token)
+        let compressor = connection.openStream(stream, of: .ndjson, token: token)
+        exports.compress(token, with: compressor)
         count(Operation.export.rawValue, code: 0)
         boundUnread(token, on: connection.eventLoop)
         sendPage(token)
+    }
+
+    /// Copies the database, and then streams the copy.
+    private func beginBackup(of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        if exports.running.values.contains(where: { $0.content == .backup }) {
+            let detail = "backup: this node streams one already; retry after 10 s"
+            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: detail, retryAfter: 10)
+            return respond(problem, stream, connection, to: Operation.backup.rawValue)
+        }
+        nonisolated(unsafe) let (api, connection) = (self, connection)
+        store.backUp { result in
+            connection.eventLoop.execute { api.streamBackup(result, of: caller, stream, connection) }
+        }
+    }
+
+    private func streamBackup(
+        _ result: Result<StoreBackup.Copy, StoreError>, of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
+        switch result {
+        case .failure(let error):
+            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: "backup: \(error)", retryAfter: 10)
+            respond(problem, stream, connection, to: Operation.backup.rawValue)
+        case .success(let copy):
+            // The client may have left meanwhile.
+            guard connection.isAwaitingAnswer(stream) else { return }
+            let token = exports.begin(.backup, on: connection, stream, of: caller, copy)
+            connection.openStream(stream, of: .octets, token: token)
+            count(Operation.backup.rawValue, code: 0)
+            boundUnread(token, on: connection.eventLoop)
+            sendPage(token)
+        }
+    }
+
+    /// Sends the next pieces of a database, as many as the client takes.
+    private func sendPieces(_ token: UInt32, of copy: StoreBackup.Copy) {
+        while let export = exports.running[token] {
+            let bytes: [UInt8]
+            do { bytes = try copy.read(upTo: Exports.pieceBytes) } catch {
+                logger.error("a backup broke off", metadata: ["reason": "\(error)"])
+                return cutExport(token, .failed)
+            }
+            guard !bytes.isEmpty else {
+                exports.finish(token, at: .now())
+                return export.connection.finish(export.stream)
+            }
+            let isFull = export.connection.push(ByteBuffer(bytes: bytes), to: export.stream)
+            guard exports.sentPiece(to: token, isFull: isFull, at: .now()) else { return }
+        }
     }
 
     /// Ends an export once its client has left what was sent unread for too long.
@@ -321,6 +397,7 @@ extension AdminAPI {
     /// Reads the next page of an export on the core's loop, and sends it here.
     private func sendPage(_ token: UInt32) {
         guard let export = exports.running[token] else { return }
+        if let copy = export.copy { return sendPieces(token, of: copy) }
         guard export.users.isEmpty else { return sendFacts(token, of: export) }
         let (limit, eventLoop) = (1_000, export.connection.eventLoop)
         nonisolated(unsafe) let api = self
@@ -343,10 +420,10 @@ extension AdminAPI {
             exports.took(users.map(\.user), isLast: isLast, of: token)
             return sendPage(token)
         }
-        let isFull = !users.isEmpty && export.connection.push(Exports.lines(users), to: export.stream)
+        let isFull = !users.isEmpty && export.push(Exports.lines(users))
         if isLast {
             exports.finish(token, at: .now())
-            return export.connection.finish(export.stream)
+            return export.finish()
         }
         if exports.sent(users, to: token, isFull: isFull, at: .now()) { sendPage(token) }
     }
@@ -381,11 +458,11 @@ extension AdminAPI {
     private func send(_ pages: [FactExportAnswer?], to token: UInt32) {
         guard let export = exports.running[token] else { return }
         guard let lines = Exports.lines(pages) else { return cutExport(token, .failed) }
-        let isFull = lines.buffer.readableBytes > 0 && export.connection.push(lines.buffer, to: export.stream)
+        let isFull = lines.buffer.readableBytes > 0 && export.push(lines.buffer)
         switch exports.sent(ofUsers: lines.usersCount, position: lines.position, to: token, isFull: isFull, at: .now()) {
         case .finish:
             exports.finish(token, at: .now())
-            export.connection.finish(export.stream)
+            export.finish()
         case .read: sendPage(token)
         case .wait: break
         }

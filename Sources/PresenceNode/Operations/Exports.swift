@@ -17,6 +17,8 @@ struct Exports {
     /// The time for which sent pages may stay unread.
     static let unreadMax = TimeAmount.minutes(1)
 
+    /// Bytes of a database that are read and sent at a time.
+    static let pieceBytes = 256 << 10
     /// Most users whose facts are read at a time. Each may have a page.
     static let usersAtOnce = 8
 
@@ -26,6 +28,8 @@ struct Exports {
         case online
         /// The facts of all users that an import takes.
         case all
+        /// A copy of the node's database: `GET /admin/v1/backup`, of which a node makes one at a time.
+        case backup
 
         /// Reads the parameter in a path with its query; nil for another value. Without the parameter the content is ``online``.
         init?(query target: [UInt8]) {
@@ -36,6 +40,7 @@ struct Exports {
                 return
             }
             self.init(rawValue: String(field.dropFirst("kind=".count)))
+            if self == .backup { return nil }
         }
     }
 
@@ -45,6 +50,8 @@ struct Exports {
         let connection: HTTPServerConnection
         let stream: StreamID
         let caller: UserID
+        /// The database, for the content ``Content/backup``.
+        let copy: StoreBackup.Copy?
         /// The last user that was sent.
         var after: UserID?
         fileprivate(set) var step = Step.reading
@@ -54,6 +61,18 @@ struct Exports {
         fileprivate(set) var position: FactPosition?
         /// Whether no users follow ``users``.
         fileprivate(set) var isLastPage = false
+
+        /// Compresses the parts, if the client accepts that.
+        fileprivate(set) var compressor: StreamCompressor?
+
+        /// Sends a part. Returns whether the client has to take it before the next one.
+        func push(_ part: ByteBuffer) -> Bool { connection.push(compressor?.compressed(part) ?? part, to: stream) }
+
+        /// Ends the stream behind the last part.
+        func finish() {
+            if let compressor { _ = connection.push(compressor.end(), to: stream) }
+            connection.finish(stream)
+        }
 
         /// The users whose facts are read next. A user with many facts is read alone.
         var usersToRead: [UserID] { Array(users.prefix(position == nil ? Exports.usersAtOnce : 1)) }
@@ -104,12 +123,15 @@ struct Exports {
 
     /// Begins an export; returns the token of its stream.
     mutating func begin(
-        _ content: Content, on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID
+        _ content: Content, on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID, _ copy: StoreBackup.Copy? = nil
     ) -> UInt32 {
         lastToken &+= 1
-        running[lastToken] = Export(content: content, connection: connection, stream: stream, caller: caller)
+        running[lastToken] = Export(content: content, connection: connection, stream: stream, caller: caller, copy: copy)
         return lastToken
     }
+
+    /// Records how the parts of an export are compressed; nil for not at all.
+    mutating func compress(_ token: UInt32, with compressor: StreamCompressor?) { running[token]?.compressor = compressor }
 
     /// Ends an export, and counts its end. Returns nil if it had ended before.
     @discardableResult mutating func end(_ token: UInt32, _ end: End) -> Export? {
@@ -124,6 +146,12 @@ struct Exports {
     mutating func sent(_ users: [OnlineUser], to token: UInt32, isFull: Bool, at now: NIODeadline) -> Bool {
         guard let last = users.last else { return false }
         running[token]?.after = last.user
+        if isFull { running[token]?.step = .unread(since: now) }
+        return !isFull
+    }
+
+    /// Records that a piece of a database was sent. Returns whether the next one is to be read now.
+    mutating func sentPiece(to token: UInt32, isFull: Bool, at now: NIODeadline) -> Bool {
         if isFull { running[token]?.step = .unread(since: now) }
         return !isFull
     }

@@ -22,6 +22,7 @@ final class OpsListener: HTTPServerDelegate {
     private let metrics: SharedAnswer<RepeatedText>
     private let life: SharedAnswer<Void>
     private let notReady: () -> String?
+    private let checks: () -> [ReadinessCheck]
     private let unanswered: () -> [String]
 
     /// - Parameters:
@@ -29,19 +30,20 @@ final class OpsListener: HTTPServerDelegate {
     ///   - metrics: builds the text of `/metrics`; called on the loop, and succeeds there.
     ///   - life: succeeds on the loop after the core has run, so that a core that hangs is not alive.
     ///   - notReady: returns why the node is not ready; nil when the node is ready.
+    ///   - checks: returns the conditions of readiness.
     ///   - unanswered: returns the addresses at which the node looks for others, each with its last error, while it is linked to none of
     ///     them.
     init(
         admin: AdminAPI, eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>,
         life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?,
-        unanswered: @escaping () -> [String]
+        checks: @escaping () -> [ReadinessCheck], unanswered: @escaping () -> [String]
     ) {
         self.admin = admin
         self.metrics = SharedAnswer(eventLoop: eventLoop, interval: Self.metricsInterval) {
             metrics().map { RepeatedText(ByteBuffer(string: $0), isLasting: false) }
         }
         self.life = SharedAnswer(eventLoop: eventLoop, interval: Self.lifeInterval, make: life)
-        (self.notReady, self.unanswered) = (notReady, unanswered)
+        (self.notReady, self.checks, self.unanswered) = (notReady, checks, unanswered)
     }
 
     /// The text of `/metrics`.
@@ -63,9 +65,18 @@ final class OpsListener: HTTPServerDelegate {
         return "links: this node is alone; no other node answers at \(addresses.joined(separator: ", "))\n"
     }
 
+    /// The lines about all conditions, behind the first line of `/readyz?verbose`.
+    private var checkLines: String { checks().map(\.line).joined() + linksText }
+
+    /// Whether the query of a target has the parameter `verbose`, with any value or none.
+    private static func isVerbose(_ target: String) -> Bool {
+        guard let start = target.firstIndex(of: "?") else { return false }
+        return target[start...].dropFirst().split(separator: "&").contains { $0 == "verbose" || $0.hasPrefix("verbose=") }
+    }
+
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         let path = String(decoding: request.target.prefix(before: UInt8(ascii: "?")), as: UTF8.self)
-        let isVerbose = String(decoding: request.target, as: UTF8.self).hasSuffix("?verbose")
+        let isVerbose = Self.isVerbose(String(decoding: request.target, as: UTF8.self))
         let stream = request.stream
         if let status = request.refusedStatus {
             let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
@@ -76,7 +87,7 @@ final class OpsListener: HTTPServerDelegate {
         case (.get, "/readyz"):
             life.next().assumeIsolated().whenSuccess {
                 let reason = self.notReady()
-                let text = (reason ?? "ready") + "\n" + (isVerbose ? self.linksText : "")
+                let text = (reason ?? "ready") + "\n" + (isVerbose ? self.checkLines : "")
                 self.respond(reason == nil ? 200 : 503, text, stream, connection)
             }
         case (.get, "/metrics"):

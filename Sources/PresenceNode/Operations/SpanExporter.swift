@@ -103,9 +103,11 @@ final class SpanExporter: Sendable {
         }
     }
 
-    /// Sends a batch after the other. Ends at the first batch that the collector does not take.
+    /// Sends a batch after the other, at most as many spans as may wait. Ends at the first batch that the collector does not take.
     private func export(timeout: TimeAmount) async {
-        while case let batch = takeBatch(), !batch.isEmpty {
+        for _ in 0..<Self.spansMax / Self.batchMax {
+            let batch = takeBatch()
+            guard !batch.isEmpty else { return }
             let failure = await send(batch, timeout: timeout)
             let isNews = state.withLockedValue { state in
                 if failure == nil { state.counts.exported += UInt64(batch.count) } else { state.counts.failed += UInt64(batch.count) }

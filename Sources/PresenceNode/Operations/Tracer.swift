@@ -56,7 +56,7 @@ struct Tracer: Sendable {
                 ]))
     }
 
-    /// Logs a refused request, and ends its span.
+    /// Logs a refused request, and ends its span. The collector is told of none without a valid token: strangers do not fill its disk.
     func refused(
         _ problem: @autoclosure () -> Problem, _ operation: String?, _ stream: StreamID, on connection: HTTPServerConnection,
         _ span: RequestSpan?
@@ -64,6 +64,7 @@ struct Tracer: Sendable {
         logger.refused(problem(), operation, stream, on: connection, trace: span?.context)
         guard let span else { return }
         let problem = problem()
+        guard problem.status != 401 else { return }
         end(span, status: problem.status, code: problem.code)
     }
 
@@ -71,8 +72,8 @@ struct Tracer: Sendable {
     func arrived(_ parent: TraceContext, _ operation: OwnerOperation, from node: NodeID) {
         guard exporter != nil && parent.isSampled || logger.logLevel <= .debug else { return }
         let context = parent.child()
-        // The case has the name of the operation. Its values may be private.
-        let name = String("\(operation)".prefix { $0 != "(" })
+        // The case has the name of the operation. Its values may be private, and many.
+        let name = Mirror(reflecting: operation).children.first?.label ?? "\(operation)"
         logger.debug(
             "request of another node traced",
             metadata: [

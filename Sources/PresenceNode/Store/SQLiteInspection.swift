@@ -14,15 +14,28 @@ enum SQLiteInspection {
     ///
     /// - Throws: for a file that does not belong to this node, or that cannot be read.
     static func damage(path: String, nodeID: String, cluster: String) throws(StoreError) -> Damage? {
+        try damage(path: path, isOwn: { isOwn(path, nodeID: nodeID, cluster: cluster) }) { database in
+            try checkOwner(database, path: path, nodeID: nodeID, cluster: cluster)
+        }
+    }
+
+    /// Returns the damage of a file; nil for a file that can be used.
+    ///
+    /// - Parameters:
+    ///   - isOwn: whether a file whose header says otherwise belongs to this node.
+    ///   - check: looks at the file before its pages and rows are compared with their checksums.
+    static func damage(
+        path: String, isOwn: () -> Bool = { false }, check: (Database) throws -> Void
+    ) throws(StoreError) -> Damage? {
         do {
             let log = try WriteAheadLog(path: path + "-wal")
             if let problem = try headerProblem(path, hasLog: log.framesCount > 0) {
-                guard isOwn(path, nodeID: nodeID, cluster: cluster) else { throw StoreError.unusable(path: path, problem: problem) }
+                guard isOwn() else { throw StoreError.unusable(path: path, problem: problem) }
                 throw Damage(problem: "its header is damaged: it \(problem)")
             }
             if let problem = log.problem { throw Damage(problem: problem) }
             try examine(path) { database in
-                try checkOwner(database, path: path, nodeID: nodeID, cluster: cluster)
+                try check(database)
                 try checkPages(database)
                 try checkRows(database)
             }

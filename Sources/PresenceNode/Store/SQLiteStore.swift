@@ -142,6 +142,8 @@ public final class SQLiteStore: Store {
     /// Rows written since a time; nil after a time without any. Used only on the writer's thread.
     private nonisolated(unsafe) var recent: (rowsCount: Int, since: UInt64)?
     private let scrubber: StoreScrubber
+    private let wipe: StoreWipe
+    private let backup: StoreBackup
     private let path: String
     private let files: OpenFiles
     /// Whether this start created the file.
@@ -153,7 +155,10 @@ public final class SQLiteStore: Store {
     ///
     /// - Parameter canBeCompleted: whether other nodes may have the missing rows. Then a damaged file is moved aside, its readable rows are
     ///   copied to a new file, and ``isIncomplete`` is true.
-    public init(directory: String, nodeID: String, cluster: String, canBeCompleted: Bool = false) throws(StoreError) {
+    /// - Parameter report: is told of a ``StoreWipe``.
+    public init(
+        directory: String, nodeID: String, cluster: String, canBeCompleted: Bool = false, report: (StoreWipe.Report) -> Void = { _ in }
+    ) throws(StoreError) {
         let path = "\(directory)/\(Self.fileName)"
         self.path = path
         try PrivateFiles.makeFolder(directory, of: Self.fileName)
@@ -162,6 +167,9 @@ public final class SQLiteStore: Store {
         do {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
+            wipe = StoreWipe(path: path)
+            wipe.run(on: queue, report: report)
+            backup = StoreBackup(queue, database: path)
             let meta = try queue.read { try StoreMeta($0) }
             scrubber = try StoreScrubber(queue, path: path)
             // The first read opens the log.
@@ -230,28 +238,7 @@ public final class SQLiteStore: Store {
             // An older binary reads the version in the header of the file.
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         }
-        wipe(queue, path)
         return queue
-    }
-
-    /// The mark that users were deleted: `secure_delete` does not reach the copies of rows in unused parts of pages.
-    private static func wipeMark(of path: String) -> String { path + "-wipe" }
-
-    private func markForWipe() {
-        if FileManager.default.fileExists(atPath: Self.wipeMark(of: path)) { return }
-        do { try PrivateFiles.make(Self.wipeMark(of: path)) } catch { return }  // The next deletion tries again.
-    }
-
-    /// Writes all pages anew, without anything that was removed, if users were deleted since the last start.
-    private static func wipe(_ queue: DatabaseQueue, _ path: String) {
-        guard FileManager.default.fileExists(atPath: wipeMark(of: path)) else { return }
-        do {
-            // Otherwise the copy, which is as large as the database, may be in memory.
-            setenv("SQLITE_TMPDIR", (path as NSString).deletingLastPathComponent, 1)
-            try queue.vacuum()
-            _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-            try FileManager.default.removeItem(atPath: wipeMark(of: path))
-        } catch { return }  // The database is as it was. The next start tries again.
     }
 
     /// Creates the file under another name and without a write-ahead log, then renames it.
@@ -382,9 +369,12 @@ public final class SQLiteStore: Store {
         state.lock(whenValue: .ended)
         state.unlock(withValue: .ended)
         scrubber.end()
+        backup.end()
         do { try queue.close() } catch {}  // All rows are in the file or its log.
         folder.release()
     }
+
+    public func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void) { backup.start(completion) }
 
     public func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void) { scrubber.start(report) }
 
@@ -500,7 +490,7 @@ public final class SQLiteStore: Store {
             repair(group)
             try put(group)
             if group.contains(where: \.truncatesLog) {
-                markForWipe()
+                wipe.mark()
                 scrubber.checkpoint(.truncate)
             }
             try removeMark()

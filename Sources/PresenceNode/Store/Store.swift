@@ -6,6 +6,8 @@ import PresenceWire
 public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The data directory cannot be used. The file is unchanged.
     case unusable(path: String, problem: String)
+    /// A file is no intact backup.
+    case notABackup(path: String, problem: String)
     /// A write failed, for instance because the disk is full. A later write may succeed.
     case failed(String)
     /// Too many rows wait for the disk.
@@ -16,6 +18,7 @@ public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .unusable(let path, let problem): "data directory: \(path): \(problem)"
+        case .notABackup(let path, let problem): "\(path): \(problem)"
         case .failed(let problem): "write failed: \(problem)"
         case .overloaded: "too many rows wait for the disk"
         case .closed: "the store is closed"
@@ -105,11 +108,20 @@ public protocol Store: AnyObject, Sendable {
     func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void)
     /// Writes the rows of damaged slots again, as the node has them in memory.
     func repair(_ damage: StoreDamage, with rows: [Row])
+    /// Copies the database while the node goes on. The copy has all rows that are on disk now.
+    ///
+    /// - Parameter completion: called on another thread.
+    func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void)
     /// Marks the database as complete, after all rows that wait are on disk. Called when the other nodes have sent the missing rows.
     func complete()
 }
 
 extension Store {
+    /// Fails: the rows are in no file.
+    public func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void) {
+        completion(.failure(.failed("the rows of this node are in no file")))
+    }
+
     /// Makes urgent rows durable.
     public func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
         persist(rows, isUrgent: true, completion: completion)
