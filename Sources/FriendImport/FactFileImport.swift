@@ -21,6 +21,10 @@ public struct FactFileImport: Sendable {
 
     /// Whether a file has facts, and not the rows of a CSV file: its first byte besides blanks is that of an object.
     public static func isFactFile(_ path: String) throws -> Bool {
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+            throw ImportError("\(path): is a directory")
+        }
         guard let file = FileHandle(forReadingAtPath: path) else {
             throw ImportError("\(path): cannot be read: \(String(cString: strerror(errno)))")
         }

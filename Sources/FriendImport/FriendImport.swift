@@ -25,6 +25,8 @@ public struct FriendImport: Sendable {
         public var onSilence: @Sendable (String) -> Void = { _ in }
         /// Returns the reason why a connection failed, in words for a person.
         public var reason: @Sendable (any Error) -> String = { "\($0)" }
+        /// Whether an error of a connection ends the import at once. After any other error a call is repeated for half a minute.
+        public var isLasting: @Sendable (any Error) -> Bool = { _ in false }
 
         public init(file: String, target: String, token: String) { (self.file, self.target, self.token) = (file, target, token) }
     }

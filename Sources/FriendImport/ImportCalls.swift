@@ -25,6 +25,7 @@ struct ImportCalls: Sendable {
     private let token: String
     private let onSilence: @Sendable (String) -> Void
     private let reason: @Sendable (any Error) -> String
+    private let isLasting: @Sendable (any Error) -> Bool
 
     /// Calls to ``FriendImport/Options/target``, over one connection for each of ``FriendImport/Options/callsCount``.
     init(_ options: FriendImport.Options) {
@@ -34,7 +35,7 @@ struct ImportCalls: Sendable {
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = options.callsCount
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-        (onSilence, reason, token) = (options.onSilence, options.reason, options.token)
+        (onSilence, reason, isLasting, token) = (options.onSilence, options.reason, options.isLasting, options.token)
         target = options.target.hasSuffix("/") ? String(options.target.dropLast()) : options.target
     }
 
@@ -124,9 +125,12 @@ struct ImportCalls: Sendable {
             (status, bytes) = (response.status.code, try await response.body.collect(upTo: Self.answerBytesMax))
         } catch is CancellationError { throw CancellationError() } catch let error as HTTPClientError {
             return (nil, "no answer: \(error.shortDescription)")
-        } catch { return (nil, "no answer: \(reason(error))") }
+        } catch {
+            guard !isLasting(error) else { throw ImportError("\(target): \(reason(error))", isOfCluster: true) }
+            return (nil, "no answer: \(reason(error))")
+        }
         let answer = try? JSONReader.read(Array(bytes.readableBytesView))
-        let detail = Self.text(answer?["detail"]) ?? String(buffer: bytes)
+        let detail = Self.text(answer?["detail"]) ?? "not an answer of Rollcall"
         if status == 429 || status >= 500 { return (nil, "\(status): \(detail)") }
         guard status == 200, let answer else {
             var code = 0

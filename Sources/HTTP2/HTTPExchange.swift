@@ -16,9 +16,16 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
 
     /// The error when there is no response.
     public struct Failure: Error, CustomStringConvertible {
-        public let description: String
+        /// The host and the port.
+        public let address: String
+        /// Why there is no response, in words for a person at a terminal.
+        public let reason: String
+        /// The error of the connection; nil without one.
+        public var cause: (any Error)?
         /// The answer that the server gave instead.
         public var response: Response?
+
+        public var description: String { response?.text ?? "\(address): \(reason)" }
     }
 
     /// The caller, until it has its answer.
@@ -105,12 +112,13 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     }
 
     public func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
-        finish(error == 0 ? nil : Failure(description: "\(address): the stream ended with HTTP/2 error \(error)"))
+        finish(error == 0 ? nil : Failure(address: address, reason: "the stream ended with HTTP/2 error \(error)"))
         connection.close()
     }
 
     public func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
-        finish(Failure(description: "\(address): \(error.map(ConnectionErrorText.text) ?? "the connection was closed")"))
+        let reason = error.map(ConnectionErrorText.text) ?? "the connection was closed"
+        finish(Failure(address: address, reason: reason, cause: error))
         keptAlive = nil
     }
 
@@ -121,7 +129,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         switch ended {
         case .whole(let promise): if let failure { promise.fail(failure) } else { promise.succeed(response) }
         case .pieces(let pieces):
-            let refusal = status == 200 ? nil : Failure(description: response.text, response: response)
+            let refusal = status == 200 ? nil : Failure(address: address, reason: "HTTP status \(status)", response: response)
             pieces.finish(throwing: failure ?? refusal)
         case .none: break
         }

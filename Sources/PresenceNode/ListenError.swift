@@ -1,4 +1,5 @@
 import Foundation
+import HTTP2
 import NIOCore
 
 /// A configured port on which the node cannot listen. The node does not start.
@@ -21,7 +22,7 @@ public struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
         case let error as IOError where error.errnoCode == EADDRINUSE:
             self.init(
                 setting: setting, address: address, problem: "the port is in use; stop the process that uses it, or give another port")
-        case let error as IOError: self.init(setting: setting, address: address, problem: "\(error)")
+        case let error as IOError: self.init(setting: setting, address: address, problem: ConnectionErrorText.text(error))
         case let error as SocketAddressError.UnknownHost:
             let problem = "\(error.errorDescription); give an address of this machine or a name that resolves to one"
             self.init(setting: setting, address: address, problem: problem)

@@ -2170,8 +2170,8 @@ export class StatusClient extends EventTarget {
     super();
     if (!Array.isArray(options?.addresses) || options.addresses.length === 0) throw new TypeError("addresses: a client needs an address");
     for (const address of options.addresses) {
-      if (!/^https?:\/\/[^/]/i.test(address)) {
-        throw new TypeError(`addresses: "${address}" is not a URL with http:// or https://; "https://presence.example.com" is right`);
+      if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(address)) {
+        throw new TypeError(`addresses: "${address}" is not a URL with http:// or https://, or has a user, query or fragment`);
       }
     }
     if (typeof options.token !== "string" && typeof options.token !== "function") {

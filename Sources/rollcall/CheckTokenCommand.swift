@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import HTTP2
 import NIOPosix
 import PresenceNode
 import PresenceWire
@@ -68,32 +67,21 @@ struct CheckTokenCommand: AsyncParsableCommand {
     private static func problem(
         of token: String, _ report: TokenReport, at target: String, _ trust: TrustOptions
     ) async throws -> String? {
-        let (host, port, tls) = try ClientOptions.endpoint(of: target, trust)
+        let port = try ClientPort(target, trust)
+        let path = "/v1/getUserStatus"
         var json = JSONWriter()
         json.object { json in
             json.key("userIDs")
             json.array { $0.string(report.user?.id ?? "unknown") }
         }
-        let response: HTTPExchange.Response
-        do {
-            response = try await HTTPExchange.send(
-                .post, host: host, port: port, path: "/v1/getUserStatus", headers: [("authorization", "Bearer \(token)")],
-                body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: MultiThreadedEventLoopGroup.singleton.next())
-        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
+        let response = try await port.call(path, "Bearer \(token)", json)
         let answer = try? JSONReader.read(response.body)
-        let detail = answer?["detail"]?.text ?? response.text
         switch response.status {
         case 200 where answer?["userStatusList"] != nil: return nil
-        case 401: return detail
+        case 401 where answer?["code"] != nil: return answer?["detail"]?.text ?? "the node gives no reason"
         // A node that refuses the call for another reason, such as a limit, knows the caller.
         case let status where [400, 403, 429].contains(status) && answer?["code"] != nil: return nil
-        case 500...:
-            throw CommandFailure(
-                description: "\(target) cannot say now: it answered \(response.status): \(detail)", code: PresenceNode.ExitCode.unavailable)
-        default:
-            throw CommandFailure(
-                description: "--target: \(target) answered \(response.status): \(detail); it must be the URL of a node's client port",
-                code: PresenceNode.ExitCode.unavailable)
+        default: throw CommandFailure(refused: response.status, response.body, from: port.url(path), .client)
         }
     }
 

@@ -1,8 +1,5 @@
 import ArgumentParser
 import Foundation
-import HTTP2
-import NIOCore
-import NIOPosix
 import NIOSSL
 import PresenceNode
 
@@ -19,21 +16,8 @@ struct ClientOptions: ParsableArguments {
         return "Bearer \(try await TokenMint().token(user: user, app: app))"
     }
 
-    /// The host, the port and the TLS settings of ``target``.
-    func endpoint() throws -> (host: String, port: Int, tls: NIOSSLContext?) {
-        try Self.endpoint(of: target, trust)
-    }
-
-    /// The host, the port and the TLS settings of a URL.
-    static func endpoint(of target: String, _ trust: TrustOptions) throws -> (host: String, port: Int, tls: NIOSSLContext?) {
-        guard let url = URL(string: target), let host = url.host, ["http", "https"].contains(url.scheme) else {
-            throw ValidationError("--target: \"\(target)\" is not an http:// or https:// URL")
-        }
-        guard url.scheme == "https" else { return (host, url.port ?? 7600, nil) }
-        var configuration = try trust.configuration()
-        configuration.applicationProtocols = ["h2"]
-        return (host, url.port ?? 443, try NIOSSLContext(configuration: configuration))
-    }
+    /// The port at ``target``.
+    func port() throws -> ClientPort { try ClientPort(target, trust) }
 }
 
 /// The options that say which TLS certificates a command accepts.

@@ -68,6 +68,9 @@ struct ImportCommand: AsyncParsableCommand {
             throw CommandFailure(
                 description: "\(error)", code: PresenceNode.ExitCode.unavailable,
                 advice: dryRun ? nil : "The same command goes on where this one has stopped.")
+        } catch let error as CocoaError {
+            if Terminal.isInteractive { Terminal.line("") }
+            throw CommandFailure(description: FileErrorText.text(error, path: file), code: PresenceNode.ExitCode.inputOutput)
         }
         if Terminal.isInteractive { Terminal.line("") }
         let report = counts.refused > 0 ? " (\(reportPath))" : ""
@@ -79,7 +82,8 @@ struct ImportCommand: AsyncParsableCommand {
     private func options(_ address: String, _ token: String) throws(CommandFailure) -> FriendImport.Options {
         var options = FriendImport.Options(file: file, target: address, token: token)
         (options.callsCount, options.restarts, options.tls) = (calls, restart, try trust.configuration())
-        options.reason = ConnectionErrorText.text
+        options.reason = CommandFailure.reason
+        options.isLasting = { error in TLSFault(error).map { [TLSFault.noTLS, .untrusted, .otherName].contains($0) } ?? false }
         options.onSilence = { Terminal.warning("rollcall: \($0); trying again for half a minute") }
         return options
     }

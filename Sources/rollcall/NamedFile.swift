@@ -6,7 +6,8 @@ enum NamedFile {
     /// Reads a text.
     static func text(_ path: String, _ flag: String) throws(CommandFailure) -> String {
         guard let file = FileHandle(forReadingAtPath: path) else { throw failure(path, flag, String(cString: strerror(errno))) }
-        guard let content = try? file.readToEnd() ?? Data() else { throw failure(path, flag, "cannot be read") }
+        let content: Data
+        do { content = try file.readToEnd() ?? Data() } catch { throw failure(path, flag, FileErrorText.problem(error, "cannot be read")) }
         guard let text = String(validating: content, as: UTF8.self) else { throw failure(path, flag, "is not UTF-8") }
         return text
     }
@@ -26,7 +27,8 @@ enum NamedFile {
     /// Replaces the content of a file.
     static func write(_ content: Data, to path: String, _ flag: String) throws(CommandFailure) {
         do { try content.write(to: URL(fileURLWithPath: path)) } catch {
-            throw CommandFailure(description: "\(flag): \(path): cannot be written", code: PresenceNode.ExitCode.inputOutput)
+            let problem = FileErrorText.problem(error, "cannot be written")
+            throw CommandFailure(description: "\(flag): \(path): \(problem)", code: PresenceNode.ExitCode.inputOutput)
         }
     }
 

@@ -1,7 +1,6 @@
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation
-import HTTP2
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -23,23 +22,22 @@ struct OpsOptions: ParsableArguments {
 
     /// Carries out an operator's operation and returns its answer.
     func call(_ operation: String, _ body: [UInt8] = Array("{}".utf8)) async throws -> Answer {
-        let (request, address) = try await request(operation, app: "default", body: body)
-        let (status, text) = try await send(request, address: address)
-        guard status == 200 else { throw CommandFailure(refused: String(decoding: text, as: UTF8.self)) }
-        guard let answer = try? JSONReader.read(text) else {
-            throw CommandFailure(description: "\(address): no node's ops port: the answer is not JSON", code: 1)
+        let (request, port) = try await request(operation, app: "default", body: body)
+        let (status, text) = try await send(request, to: port)
+        guard status == 200, let answer = try? JSONReader.read(text) else {
+            throw CommandFailure(refused: Int(status), text, from: request.url, .ops)
         }
         return Answer(value: answer, text: text)
     }
 
-    /// A request for an operation, and the address to which it goes.
+    /// A request for an operation, and the URL of the port to which it goes.
     ///
     /// - Parameters:
     ///   - app: the app of a token that is signed with the development key.
     ///   - body: the body of a call; nil for a request that reads.
     private func request(
         _ operation: String, app: String, body: [UInt8]?
-    ) async throws -> (request: HTTPClientRequest, address: String) {
+    ) async throws -> (request: HTTPClientRequest, port: String) {
         guard let url = URL(string: ops), let host = url.host, ["http", "https"].contains(url.scheme) else {
             throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT or https://HOST:PORT")
         }
@@ -48,38 +46,39 @@ struct OpsOptions: ParsableArguments {
         let port = url.port ?? (url.scheme == "https" ? 443 : 7602)
         let path = url.path.hasSuffix("/") ? String(url.path.dropLast()) : url.path
         let name = host.contains(":") ? "[\(host)]" : host
-        var request = HTTPClientRequest(url: "\(url.scheme ?? "http")://\(name):\(port)\(path)/admin/v1/\(operation)")
+        let base = "\(url.scheme ?? "http")://\(name):\(port)"
+        var request = HTTPClientRequest(url: "\(base)\(path)/admin/v1/\(operation)")
         request.method = body == nil ? .GET : .POST
         request.headers.add(name: "authorization", value: "Bearer \(bearer ?? "")")
         if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
-        return (request, "\(host):\(port)")
+        return (request, base)
     }
 
     /// Reads a long answer piece by piece. Throws if it breaks off.
     ///
     /// - Parameter app: the app of a token that is signed with the development key.
     func stream(_ operation: String, app: String, onPiece: (ByteBuffer) throws -> Void) async throws {
-        let (request, address) = try await request(operation, app: app, body: nil)
-        try await withClient(address) { client in
+        let (request, port) = try await request(operation, app: app, body: nil)
+        try await withClient(port) { client in
             let response = try await client.execute(request, deadline: .distantFuture)
             guard response.status.code == 200 else {
                 let problem = try await response.body.collect(upTo: 1 << 20)
-                throw CommandFailure(refused: String(buffer: problem))
+                throw CommandFailure(refused: Int(response.status.code), Array(buffer: problem), from: request.url, .ops)
             }
             for try await piece in response.body { try onPiece(piece) }
         }
     }
 
     /// Sends a request by HTTP/1.1 or HTTP/2, as the other side offers.
-    private func send(_ request: HTTPClientRequest, address: String) async throws -> (status: UInt, body: [UInt8]) {
-        try await withClient(address) { client in
+    private func send(_ request: HTTPClientRequest, to port: String) async throws -> (status: UInt, body: [UInt8]) {
+        try await withClient(port) { client in
             let response = try await client.execute(request, timeout: .seconds(30))
             return (response.status.code, Array(buffer: try await response.body.collect(upTo: 64 << 20)))
         }
     }
 
-    /// Makes requests with a client, and ends it. An error of the connection names the address.
-    private func withClient<Result>(_ address: String, _ body: (HTTPClient) async throws -> Result) async throws -> Result {
+    /// Makes requests with a client, and ends it. An error of the connection names the URL of the port.
+    private func withClient<Result>(_ port: String, _ body: (HTTPClient) async throws -> Result) async throws -> Result {
         var configuration = HTTPClient.Configuration(tlsConfiguration: try trust.configuration())
         configuration.timeout.connect = .seconds(5)
         configuration.timeout.read = .seconds(30)
@@ -92,7 +91,7 @@ struct OpsOptions: ParsableArguments {
         } catch {
             try await client.shutdown()
             if error is CommandFailure { throw error }
-            throw CommandFailure(description: "\(address): \(Self.reason(error))", code: PresenceNode.ExitCode.unavailable)
+            throw CommandFailure(description: "\(port): \(Self.reason(error))", code: PresenceNode.ExitCode.unavailable)
         }
     }
 
@@ -107,6 +106,6 @@ struct OpsOptions: ParsableArguments {
         if failure == .connectTimeout { return "no answer within 5 s" }
         if failure == .deadlineExceeded || failure == .readTimeout { return "no answer within 30 s" }
         if failure == .remoteConnectionClosed { return "the connection was closed" }
-        return ConnectionErrorText.text(error)
+        return failure?.shortDescription ?? CommandFailure.reason(error)
     }
 }

@@ -12,7 +12,7 @@ struct Rollcall: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, CheckTokenCommand.self, WatchCommand.self,
-            StatusCommand.self, ExportCommand.self, ImportCommand.self, ClusterCommand.self,
+            StatusCommand.self, ExportCommand.self, ImportCommand.self, BackupCommand.self, RestoreCommand.self, ClusterCommand.self,
         ])
 
     /// The text that `--version` prints.
@@ -44,8 +44,7 @@ struct Rollcall: AsyncParsableCommand {
         case is ListenError, is JoinError, is SupersededError:
             return CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable)
         case let error as CocoaError:
-            let path = (error.userInfo[NSFilePathErrorKey] as? String).map { "\($0): " } ?? ""
-            return CommandFailure(description: path + error.localizedDescription, code: PresenceNode.ExitCode.inputOutput)
+            return CommandFailure(description: FileErrorText.text(error), code: PresenceNode.ExitCode.inputOutput)
         default: return nil
         }
     }

@@ -70,9 +70,9 @@ struct ServeCommand: AsyncParsableCommand {
         logger.notice(
             "serving",
             metadata: [
-                "node": "\(configuration.nodeID)", "clients": "\(configuration.listen.host):\(node.ports.client)",
-                "cluster": "\(configuration.clusterListen.host):\(node.ports.cluster)",
-                "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
+                "node": "\(configuration.nodeID)", "clients": "\(HostPort(host: configuration.listen.host, port: node.ports.client))",
+                "cluster": "\(HostPort(host: configuration.clusterListen.host, port: node.ports.cluster))",
+                "ops": "\(HostPort(host: configuration.opsListen.host, port: node.ports.ops))",
             ])
         if configuration.isDevelopment { try await welcome(node) }
         let (ends, end) = AsyncStream.makeStream(of: End.self)
@@ -117,7 +117,7 @@ struct ServeCommand: AsyncParsableCommand {
     private func welcome(_ node: RollcallNode) async throws {
         let token = try await TokenMint().token(user: "alice")
         let scheme = node.configuration.tlsCertificate == nil ? "http" : "https"
-        let url = "\(scheme)://\(node.configuration.listen.host):\(node.ports.client)"
+        let url = "\(scheme)://\(HostPort(host: node.configuration.listen.host, port: node.ports.client))"
         let insecure = scheme == "https" ? " -k" : ""
         Terminal.offer(
             """
@@ -130,7 +130,8 @@ struct ServeCommand: AsyncParsableCommand {
               curl -N\(insecure) -H 'Authorization: Bearer \(token)' '\(url)/v1/events?platform=web'
 
             In a second terminal, set a status:
-              curl\(insecure) -H 'Authorization: Bearer \(token)' -d '{"customStatus":"in a meeting"}' \(url)/v1/setSelfStatus
+              curl\(insecure) -H 'Authorization: Bearer \(token)' -d '{"customStatus":"in a meeting"}' \
+            '\(url)/v1/setSelfStatus'
 
 
             """)

@@ -1,6 +1,4 @@
 import ArgumentParser
-import HTTP2
-import NIOPosix
 import PresenceNode
 import PresenceWire
 
@@ -19,18 +17,13 @@ struct StatusCommand: AsyncParsableCommand {
                 for user in users { json.string(user) }
             }
         }
-        let (host, port, tls) = try client.endpoint()
-        let authorization = try await client.bearer(user: "rollcall-status")
-        let response: HTTPExchange.Response
-        do {
-            response = try await HTTPExchange.send(
-                .post, host: host, port: port, path: "/v1/getUserStatus", headers: [("authorization", authorization)],
-                body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: MultiThreadedEventLoopGroup.singleton.next())
-        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
-        guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
-            throw CommandFailure(refused: response.text)
+        let port = try client.port()
+        let path = "/v1/getUserStatus"
+        let response = try await port.call(path, try await client.bearer(user: "rollcall-status"), json)
+        guard response.status == 200, let answer = try? JSONReader.read(response.body), let statuses = answer["userStatusList"] else {
+            throw CommandFailure(refused: response.status, response.body, from: port.url(path), .client)
         }
-        for status in answer["userStatusList"]?.elements ?? [] { Terminal.row(StatusLine.fields(status)) }
+        for status in statuses.elements { Terminal.row(StatusLine.fields(status)) }
         let errors = answer["errorUserList"]?.elements ?? []
         for error in errors {
             Terminal.warning("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")")

@@ -93,10 +93,5 @@ struct CommandFailure: Error, CustomStringConvertible {
     var advice: String?
 }
 
-extension CommandFailure {
-    /// A node's refusal, as its answer says it.
-    init(refused answer: String) { self.init(description: answer.trimmingCharacters(in: .newlines), code: 1) }
-}
-
 /// Ends the process with an exit code.
 func endProcess(_ code: Int32) -> Never { exit(code) }

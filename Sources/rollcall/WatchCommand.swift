@@ -1,6 +1,6 @@
 import ArgumentParser
+import Foundation
 import HTTP2
-import NIOPosix
 import PresenceNode
 import PresenceWire
 
@@ -15,9 +15,9 @@ struct WatchCommand: AsyncParsableCommand {
     @OptionGroup var client: ClientOptions
 
     func run() async throws {
-        let (host, port, tls) = try client.endpoint()
-        let headers: [(name: StaticString, value: String)] = [("authorization", try await client.bearer(user: user))]
-        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        Self.endWithReader()
+        let port = try client.port()
+        let authorization = try await client.bearer(user: user)
         if !targets.isEmpty {
             var json = JSONWriter()
             json.object { json in
@@ -26,27 +26,36 @@ struct WatchCommand: AsyncParsableCommand {
                     for target in targets { json.string(target) }
                 }
             }
-            let body = String(decoding: json.bytes, as: UTF8.self)
+            let path = "/v1/subscribeUserStatus"
             var response: HTTPExchange.Response
-            repeat {
-                do {
-                    response = try await HTTPExchange.send(
-                        .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
-                } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
-            } while try await Self.waited(asRequestedBy: response)
-            guard response.status == 200 else { throw CommandFailure(refused: response.text) }
+            repeat { response = try await port.call(path, authorization, json) } while try await Self.waited(asRequestedBy: response)
+            guard response.status == 200 else {
+                throw CommandFailure(refused: response.status, response.body, from: port.url(path), .client)
+            }
         }
+        let path = "/v1/events?platform=\(platform)"
         while true {
             do {
-                try await listen(
-                    to: HTTPExchange.stream(
-                        host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop))
+                try await listen(to: port.stream(path, authorization))
                 return
             } catch {
-                guard try await Self.waited(asRequestedBy: (error as? HTTPExchange.Failure)?.response) else {
-                    throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable)
-                }
+                let response = (error as? HTTPExchange.Failure)?.response
+                if try await Self.waited(asRequestedBy: response) { continue }
+                guard let response else { throw CommandFailure(unreachable: port.url(), error) }
+                throw CommandFailure(refused: response.status, response.body, from: port.url(path), .client)
             }
+        }
+    }
+
+    /// Ends the process once nobody reads its output. Between two events no write would notice that.
+    private static func endWithReader() {
+        Thread.detachNewThread {
+            var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+            while poll(&output, 1, -1) < 0 {
+                guard errno == EINTR || errno == EAGAIN else { return }
+            }
+            // The write fails, and ends the process as each write to a closed pipe does.
+            if output.revents & Int16(POLLERR | POLLHUP) != 0 { Terminal.write("\n") }
         }
     }
 

@@ -40,7 +40,9 @@ import Testing
         #expect(try JSON(Array(explained.output.utf8))["target"]?.text == "ben\u{202E}")
         #expect(explained.output.contains(#"ben\u202e"#), "\(explained.output)")
         let refused = try await RollcallBinary.run(["cluster", "forget", "nobody"] + ops)
-        #expect(refused.status == 1 && refused.output.contains("\"detail\"") && !refused.output.contains(#"\n"#), "\(refused.output)")
+        let asked = "http://127.0.0.1:\(fixture.nodes[1].ports.ops)/admin/v1/forget"
+        #expect(refused.status == 1, "\(refused.output)")
+        #expect(refused.output.hasPrefix("rollcall: \(asked) answered 404: node: \"nobody\" is not a member"), "\(refused.output)")
         try await fixture.stop()
     }
 
@@ -113,8 +115,8 @@ import Testing
             #expect(answer.status == 0 && answer.output.contains("alive"), "\(trust): \(answer.output)")
         }
         let strange = try await RollcallBinary.run(ops)
-        #expect(
-            strange.status == ExitCode.unavailable && strange.output.hasPrefix("rollcall: localhost:\(proxy.port): "), "\(strange.output)")
+        let untrusted = "rollcall: https://localhost:\(proxy.port): the certificate is not trusted: "
+        #expect(strange.status == ExitCode.unavailable && strange.output.hasPrefix(untrusted), "\(strange.output)")
         let bad = try await RollcallBinary.run(ops + ["--ca", key])
         #expect(bad.status == ExitCode.usage && bad.output == "rollcall: --ca: \(key): has no certificate in PEM\n", "\(bad.output)")
         try await proxy.stop()

@@ -104,6 +104,16 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A command that waits for events ends when its reader leaves, without another event") func readerLeaves() async throws {
+        let fixture = try await ServedCluster.start()
+        let arguments = [RollcallBinary.path, "watch", "--user", "zed"] + target(fixture.nodes[0])
+        // The reader takes nothing. The first events of the session wait in the pipe by the time it leaves.
+        let script = #"timeout 30 "$@" | sleep 3; echo "${PIPESTATUS[0]}""#
+        let ended = try await run("bash", ["-c", script, "bash"] + arguments)
+        #expect(ended.output == "141\n", "\(ended.output)")
+        try await fixture.stop()
+    }
+
     @Test("A command that reaches no node exits with 69 and one plain line") func unreachable() async throws {
         let client = ["--target", "http://127.0.0.1:1"]
         let commands = [
@@ -113,7 +123,8 @@ import Testing
         for command in commands {
             let ended = try await RollcallBinary.run(command)
             #expect(
-                ended.status == ExitCode.unavailable && ended.output == "rollcall: 127.0.0.1:1: Connection refused\n", "\(ended.output)")
+                ended.status == ExitCode.unavailable && ended.output == "rollcall: http://127.0.0.1:1: Connection refused\n",
+                "\(ended.output)")
         }
     }
 

@@ -493,6 +493,16 @@ test("An address that is not a URL with a scheme is refused by name when the cli
   }
 });
 
+test("An address with credentials, a query or a fragment is refused by name when the client is made; a path is not", () => {
+  const make = (address) => new PresenceClient({ addresses: [cluster.urls[0], address], token: "t" });
+  for (const rest of ["ann:secret@n0", "ann@n0:7600/", "@n0", "n0?a=1", "n0/?", "n0/path?a=1", "n0#top", "n0/#", "n0/path#top"]) {
+    const address = `https://${rest}`;
+    const message = `addresses: "${address}" is not a URL with http:// or https://, or has a user, query or fragment`;
+    assert.throws(() => make(address), { name: "TypeError", message });
+  }
+  for (const rest of ["n0", "n0/", "n0:7600//", "[::1]:7600", "n0/presence/@a/"]) make(`HTTPS://${rest}`);
+});
+
 test("A call that got no answer is repeated at the next address, with the same key", async () => {
   const broken = await scripted((request, response) => response.destroy());
   const sound = await scripted((request, response) =>

@@ -1,3 +1,4 @@
+import HTTP2
 import Logging
 import NIOConcurrencyHelpers
 import NIOSSL
@@ -51,19 +52,29 @@ struct CertificateSource {
         guard let certificate, let keyFile else { return nil }
         self.setting = setting
         (certificateFile, self.keyFile) = (certificate, keyFile)
-        do { (chain, key) = try Self.read(certificate, keyFile) } catch { throw Self.unusable(setting, certificate, keyFile, error) }
+        do { (chain, key) = try Self.read(certificate, keyFile) } catch { throw Self.failure(error, setting) }
         newest = NIOLockedValueBox(Self.override(chain, key))
     }
 
-    private static func unusable(_ setting: String, _ certificate: String, _ key: String, _ error: any Error) -> ConfigurationError {
-        ConfigurationError(setting: setting, problem: "\(certificate) and \(key) are not a PEM certificate and its key: \(error)")
+    /// The error of a start. It names the setting of the file.
+    private static func failure(_ problem: PEMFile.Unusable, _ setting: String) -> ConfigurationError {
+        let named = problem.isOfKey ? setting.replacing("certificate", with: "key") : setting
+        return ConfigurationError(setting: named, problem: problem.description)
+    }
+
+    /// The reason why TLS does not take a certificate and a key that were read.
+    private static func unusable(_ certificate: String, _ key: String, _ error: any Error) -> PEMFile.Unusable {
+        if let error = error as? NIOSSLError, error == NIOSSLError.failedToLoadPrivateKey {
+            return PEMFile.Unusable(path: key, problem: "is not the key of \(certificate)", isOfKey: true)
+        }
+        return PEMFile.Unusable(path: certificate, problem: "cannot be used: \(ConnectionErrorText.text(error))")
     }
 
     private static func read(
         _ certificate: String, _ key: String
-    ) throws -> (chain: [NIOSSLCertificateSource], key: NIOSSLPrivateKeySource) {
-        let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-        return (chain, .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+    ) throws(PEMFile.Unusable) -> (chain: [NIOSSLCertificateSource], key: NIOSSLPrivateKeySource) {
+        let chain = try PEMFile.certificates(certificate).map { NIOSSLCertificateSource.certificate($0) }
+        return (chain, .privateKey(try PEMFile.key(key)))
     }
 
     private static func override(_ chain: [NIOSSLCertificateSource], _ key: NIOSSLPrivateKeySource) -> NIOSSLContextConfigurationOverride {
@@ -78,7 +89,7 @@ struct CertificateSource {
         var configuration = configuration
         configuration.sslContextCallback = { [newest] _, promise in promise.succeed(newest.withLockedValue { $0 }) }
         do { return try NIOSSLContext(configuration: configuration) } catch {
-            throw Self.unusable(setting, certificateFile, keyFile, error)
+            throw Self.failure(Self.unusable(certificateFile, keyFile, error), setting)
         }
     }
 
@@ -87,14 +98,15 @@ struct CertificateSource {
         do {
             let (chain, key) = try Self.read(certificateFile, keyFile)
             // A context is made of a certificate and its own key only.
-            _ = try NIOSSLContext(configuration: .makeServerConfiguration(certificateChain: chain, privateKey: key))
+            do { _ = try NIOSSLContext(configuration: .makeServerConfiguration(certificateChain: chain, privateKey: key)) } catch {
+                throw Self.unusable(certificateFile, keyFile, error)
+            }
             newest.withLockedValue { $0 = Self.override(chain, key) }
             logger.notice("certificate reloaded; new connections use it", metadata: files)
         } catch {
             let problem: Logger.Metadata = ["problem": "\(error)"]
             logger.error(
-                "certificate not reloaded: the files are not a PEM certificate and its key; the previous certificate stays in use",
-                metadata: files.merging(problem) { $1 })
+                "certificate not reloaded; the previous certificate stays in use", metadata: files.merging(problem) { $1 })
         }
     }
 }

@@ -10,9 +10,8 @@ struct ClusterTLS: Sendable {
     /// - Parameter authority: the PEM file of the authority; read only at the start.
     init(_ source: CertificateSource, authority: String?) throws(ConfigurationError) {
         let roots: NIOSSLTrustRoots
-        do { roots = .certificates(try NIOSSLCertificate.fromPEMFile(authority ?? "")) } catch {
-            throw ConfigurationError(
-                setting: "cluster-tls-ca", problem: "\(authority ?? "") is not a PEM certificate of an authority: \(error)")
+        do { roots = .certificates(try PEMFile.certificates(authority ?? "")) } catch {
+            throw ConfigurationError(setting: "cluster-tls-ca", problem: error.description)
         }
         var listening = TLSConfiguration.makeServerConfigurationWithMTLS(
             certificateChain: source.chain, privateKey: source.key, trustRoots: roots)

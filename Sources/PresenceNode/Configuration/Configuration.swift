@@ -492,7 +492,7 @@ private struct SettingsReader {
 
     private func file(_ path: String) throws -> String {
         do { return try String(contentsOfFile: path, encoding: .utf8) } catch {
-            throw ConfigurationError(setting: "jwt", problem: "\(path) cannot be read: \(error.localizedDescription)")
+            throw ConfigurationError(setting: "jwt", problem: "\(path): \(FileErrorText.problem(error, "cannot be read"))")
         }
     }
 }

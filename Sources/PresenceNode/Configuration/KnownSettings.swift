@@ -41,7 +41,7 @@ enum KnownSettings {
     static func check(file: String) throws(ConfigurationError) -> Apps {
         let text: String
         do { text = try String(contentsOfFile: file, encoding: .utf8) } catch {
-            throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error.localizedDescription)")
+            throw ConfigurationError(setting: "config", problem: "\(file): \(FileErrorText.problem(error, "cannot be read"))")
         }
         let root: Node?
         do { root = try Yams.compose(yaml: text) } catch {

@@ -23,7 +23,7 @@ enum PrivateFiles {
         } catch let error as StoreError {
             throw error
         } catch {
-            throw .unusable(path: folder, problem: "cannot be created: \(error.localizedDescription)")
+            throw .unusable(path: folder, problem: FileErrorText.problem(error, "cannot be created"))
         }
     }
 
