@@ -60,6 +60,8 @@ import Testing
         let node = try await ServedNode.serving(["--dev"])
         let cluster = ServedCluster(nodes: [node], folder: TemporaryFolder())
         let file = "\(cluster.directory)/n0.backup"
+        let text = "a text to be damaged"
+        #expect(try await cluster.call("setSelfStatus", #"{"customStatus":"\#(text)"}"#).status == 200)
         let made = try await backup(cluster, node: 0)
         #expect(made.status == 0, "\(made.output)")
         let rights = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
@@ -67,9 +69,10 @@ import Testing
 
         let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
         var damaged = bytes
-        damaged[5_000] ^= 1
+        damaged[try #require(bytes.firstRange(of: Data(text.utf8))).lowerBound] ^= 1
         let bad: [(name: String, content: Data, reason: String)] = [
-            ("cut", bytes.prefix(5_000), "damaged"), ("damaged", damaged, ""), ("text", Data("hello".utf8), "is not an SQLite database"),
+            ("cut", bytes.prefix(5_000), "malformed"), ("damaged", damaged, "1 of "),
+            ("text", Data("hello".utf8), "is not an SQLite database"),
             ("empty", Data(), "is not an SQLite database"),
         ]
         for (name, content, reason) in bad {

@@ -128,8 +128,10 @@ import Testing
                 #expect(try await send(gateway.ports.client, "/v1/setSelfStatus", #"{"customStatus":"x"}"#, token: token, trace) == 200)
             }
         }
-        let refused = "00-\(traceID(50))-00f067aa0ba902b7-01"
-        #expect(try await send(gateway.ports.client, "/v1/setSelfStatus", "{}", token: "x", refused) == 401)
+        let (refused, stranger) = ("00-\(traceID(50))-00f067aa0ba902b7-01", "00-\(traceID(51))-00f067aa0ba902b7-01")
+        let token = try signedToken(user: "ann")
+        #expect(try await send(gateway.ports.client, "/v1/getUserStatus", "{}", token: token, refused) == 400)
+        #expect(try await send(gateway.ports.client, "/v1/setSelfStatus", "{}", token: "x", stranger) == 401)
         // A node that stops sends what waits.
         try await cluster.stop()
         let resources = try collector.received.flatMap { try JSON($0.body)["resourceSpans"]?.elements ?? [] }
@@ -153,7 +155,8 @@ import Testing
         #expect(remote > 0, "of twelve users none is another node's")
         let failed = spans.filter { $0.span["traceId"]?.text == traceID(50) }.flatMap { $0.span["attributes"]?.elements ?? [] }
         #expect(
-            failed.contains(.object(["key": .string("rollcall.code"), "value": .object(["stringValue": .string("6014")])])), "\(failed)")
+            failed.contains(.object(["key": .string("rollcall.code"), "value": .object(["stringValue": .string("6017")])])), "\(failed)")
+        #expect(!spans.contains { $0.span["traceId"]?.text == traceID(51) }, "a stranger writes nothing into the collector")
         await collector.stop()
     }
 
