@@ -101,7 +101,7 @@ extension OpenAPI {
         "responses": answers(
             [
                 "description": "The database. A stream that ends with an error of the transport is not complete.",
-                "content": ["application/octet-stream": ["schema": Schema.string]],
+                "content": ["application/octet-stream": ["schema": ["type": "string", "format": "binary"]]],
             ], [.wrongRole]),
     ]
 
