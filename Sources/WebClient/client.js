@@ -2171,7 +2171,7 @@ export class StatusClient extends EventTarget {
     if (!Array.isArray(options?.addresses) || options.addresses.length === 0) throw new TypeError("addresses: a client needs an address");
     for (const address of options.addresses) {
       if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(address)) {
-        throw new TypeError(`addresses: "${address}" is not a URL with http:// or https://, or has a user, query or fragment`);
+        throw new TypeError(`addresses: "${address}" is not a URL like http://HOST or https://HOST/PATH`);
       }
     }
     if (typeof options.token !== "string" && typeof options.token !== "function") {
