@@ -13,8 +13,8 @@ struct BackupCommand: AsyncParsableCommand {
             gets its name: FILE is complete, or it is not there. Nobody else can read it. In a cluster of up to three nodes each node has \
             all users; in a larger one back up every node. `rollcall restore` puts the file into a data directory.
 
-            A backup has the users of all apps. Nodes that serve several apps want the cluster's secret for it: clusterSecret in --config, \
-            or ROLLCALL_CLUSTER_SECRET.
+            A backup has the users of all apps. Nodes with a secret want a proof of it: give clusterSecret in --config, or \
+            ROLLCALL_CLUSTER_SECRET.
             """)
 
     @Argument(help: "The file to write; an existing one is replaced.") var file: String

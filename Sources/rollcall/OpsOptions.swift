@@ -59,7 +59,8 @@ struct OpsOptions: ParsableArguments {
     /// - Parameter app: the app of a token that is signed with the development key.
     func stream(_ operation: String, app: String, onPiece: (ByteBuffer) throws -> Void) async throws {
         let (request, port) = try await request(operation, app: app, body: nil)
-        try await withClient(port) { client in
+        // A node copies its database before it sends the first byte of a backup.
+        try await withClient(port, silence: operation.hasPrefix("backup") ? .hours(1) : .seconds(30)) { client in
             let response = try await client.execute(request, deadline: .distantFuture)
             guard response.status.code == 200 else {
                 let problem = try await response.body.collect(upTo: 1 << 20)
@@ -78,10 +79,12 @@ struct OpsOptions: ParsableArguments {
     }
 
     /// Makes requests with a client, and ends it. An error of the connection names the URL of the port.
-    private func withClient<Result>(_ port: String, _ body: (HTTPClient) async throws -> Result) async throws -> Result {
+    private func withClient<Result>(
+        _ port: String, silence: TimeAmount = .seconds(30), _ body: (HTTPClient) async throws -> Result
+    ) async throws -> Result {
         var configuration = HTTPClient.Configuration(tlsConfiguration: try trust.configuration())
         configuration.timeout.connect = .seconds(5)
-        configuration.timeout.read = .seconds(30)
+        configuration.timeout.read = silence
         configuration.connectionPool.retryConnectionEstablishment = false
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         do {

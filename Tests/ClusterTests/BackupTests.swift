@@ -97,7 +97,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: file + ".part"))
     }
 
-    @Test("Where a node serves several apps, the back end of one gets the database of all only with the cluster's secret")
+    @Test("Where nodes have a secret, and where one serves several apps, a back end gets the database of all only with that secret")
     func severalApps() async throws {
         let (key, secret) = ("0123456789abcdef0123456789abcdef", "a secret of the whole cluster")
         let variables = [
@@ -113,8 +113,23 @@ import Testing
         try "clusterSecret: \(secret)\n".write(toFile: file, atomically: true, encoding: .utf8)
         let made = try await backup(cluster, node: 0, ["--token", token, "--config", file])
         #expect(made.status == 0, "\(made.output)")
+        for time in ["\(Int64.min)", "\(Int64.max)", "0", "x"] {
+            let answer = try await HTTPExchange.send(
+                .get, host: "127.0.0.1", port: node.ports.ops, path: "/admin/v1/backup?time=\(time)&proof=00",
+                headers: [("authorization", "Bearer \(token)")], body: "", on: MultiThreadedEventLoopGroup.singleton.next())
+            #expect(answer.status == 403, "\(time): \(answer.text)")
+        }
         let user = try await backup(cluster, node: 0, ["--token", try signedToken(user: "ann", secret: key), "--config", file])
         #expect(user.status == 1, "\(user.output)")
         try await node.stop()
+
+        // Another node of the cluster may serve further apps.
+        let one = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": key]
+        for (more, isAllowed) in [(["ROLLCALL_CLUSTER_SECRET": secret], false), ([:], true)] {
+            let single = ServedCluster(nodes: [try await ServedNode.serving([], one.merging(more) { $1 })], folder: TemporaryFolder())
+            let asked = try await backup(single, node: 0, ["--token", token])
+            #expect((asked.status == 0) == isAllowed, "\(asked.output)")
+            try await single.stop()
+        }
     }
 }

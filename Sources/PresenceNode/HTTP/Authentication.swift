@@ -131,6 +131,9 @@ public final class Authenticator: Sendable {
 
     // MARK: Tokens
 
+    /// The apps that have keys of their own now.
+    var apps: Set<String> { ring.withLockedValue { Set($0.rules.keys) } }
+
     /// The version of the keys. A token that is checked from now on is checked with these keys or newer ones.
     var keysVersion: UInt64 { ring.withLockedValue { $0.version } }
 

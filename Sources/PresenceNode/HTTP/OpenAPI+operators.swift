@@ -90,7 +90,7 @@ extension OpenAPI {
         "parameters": [
             [
                 "name": "time", "in": "query", "required": false,
-                "description": "The time of the proof. A node that serves several apps needs both.", "schema": ["type": "integer"],
+                "description": "The time of the proof. A node with a secret needs both.", "schema": ["type": "integer"],
             ],
             [
                 "name": "proof", "in": "query", "required": false,

@@ -151,13 +151,13 @@ final class AdminAPI {
             do throws(Problem) {
                 if api.shell.node.isVoid(caller) { throw .kicked(caller) }
                 if isHead {
-                    if route.isBackup { try api.backupRule.check(caller.user, target, at: Clock.now().wall) }
+                    if route.isBackup { try api.backupRule.check(caller.user, target, api.keys.authenticator.apps, at: Clock.now().wall) }
                     return connection.eventLoop.execute { self.respondHead(for: caller) }
                 }
                 switch route {
                 case .own(.recentLoad): connection.eventLoop.execute { self.respond(self.api.recentLoad(self.body)) }
                 case .own(.backup):
-                    try api.backupRule.check(caller.user, target, at: Clock.now().wall)
+                    try api.backupRule.check(caller.user, target, api.keys.authenticator.apps, at: Clock.now().wall)
                     connection.eventLoop.execute { self.api.beginBackup(of: caller.user, self.stream, self.connection) }
                 case .own(.export):
                     connection.eventLoop.execute { self.api.beginExport(of: caller.user, self.content, self.stream, self.connection) }
@@ -344,26 +344,31 @@ extension AdminAPI {
             let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: detail, retryAfter: 10)
             return respond(problem, stream, connection, to: Operation.backup.rawValue)
         }
-        nonisolated(unsafe) let (api, connection) = (self, connection)
-        store.backUp { result in
-            connection.eventLoop.execute { api.streamBackup(result, of: caller, stream, connection) }
+        let (token, eventLoop) = (exports.begin(.backup, on: connection, stream, of: caller), connection.eventLoop)
+        nonisolated(unsafe) let api = self
+        do {
+            try store.backUp(isWanted: exports.wanted(token)) { result in eventLoop.execute { api.take(result, of: token) } }
+        } catch {
+            exports.end(token, .failed)
+            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: "backup: \(error)", retryAfter: 10)
+            return respond(problem, stream, connection, to: Operation.backup.rawValue)
         }
+        // Before the copy is made, so that no time of an answer ends meanwhile.
+        connection.openStream(stream, of: .octets, token: token)
+        count(Operation.backup.rawValue, code: 0)
+        boundUnread(token, on: eventLoop)
+        eventLoop.assumeIsolated().scheduleTask(in: Exports.backupMax) { [weak self] in self?.cutExport(token, .unread) }
     }
 
-    private func streamBackup(
-        _ result: Result<StoreBackup.Copy, StoreError>, of caller: UserID, _ stream: StreamID, _ connection: HTTPServerConnection
-    ) {
+    /// Sends the copy of a backup, or cuts its stream off if there is none.
+    private func take(_ result: Result<StoreBackup.Copy, StoreError>, of token: UInt32) {
         switch result {
         case .failure(let error):
-            let problem = Problem(status: 503, code: Refusal.overloaded.code, detail: "backup: \(error)", retryAfter: 10)
-            respond(problem, stream, connection, to: Operation.backup.rawValue)
+            guard exports.running[token] != nil else { return }
+            logger.error("a backup broke off", metadata: ["reason": "\(error)"])
+            cutExport(token, .failed)
         case .success(let copy):
-            // The client may have left meanwhile.
-            guard connection.isAwaitingAnswer(stream) else { return }
-            let token = exports.begin(.backup, on: connection, stream, of: caller, copy)
-            connection.openStream(stream, of: .octets, token: token)
-            count(Operation.backup.rawValue, code: 0)
-            boundUnread(token, on: connection.eventLoop)
+            exports.took(copy, of: token)
             sendPage(token)
         }
     }

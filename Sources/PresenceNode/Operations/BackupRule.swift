@@ -7,20 +7,23 @@ struct BackupRule {
     let secret: BackupProof
     let hasSecret: Bool
     let isDevelopment: Bool
-    /// The apps that have keys.
-    let apps: Set<String>
 
     init(_ configuration: NodeConfiguration) {
         (secret, hasSecret) = (BackupProof(secret: configuration.clusterSecret), configuration.clusterSecret != nil)
-        (isDevelopment, apps) = (configuration.isDevelopment, Set(configuration.appKeys.keys))
+        isDevelopment = configuration.isDevelopment
     }
 
-    /// Throws unless the back end of an app may have the copy: it is the only app, or the request proves the cluster's secret.
+    /// Throws unless the request proves the cluster's secret, or there is none and the caller's app is the only one.
     ///
-    /// - Parameter target: the path of the request with its query.
-    func check(_ caller: UserID, _ target: [UInt8], at wall: Milliseconds) throws(Problem) {
-        if isDevelopment || apps == [String(caller.app)] { return }
+    /// A node with a secret may be one of several: the others may serve more apps, whose users it keeps as well.
+    ///
+    /// - Parameters:
+    ///   - target: the path of the request with its query.
+    ///   - apps: the apps that have keys now.
+    func check(_ caller: UserID, _ target: [UInt8], _ apps: Set<String>, at wall: Milliseconds) throws(Problem) {
+        if isDevelopment { return }
         guard hasSecret else {
+            if apps == [String(caller.app)] { return }
             throw .wrongRole("backup: the node serves several apps, and has no clusterSecret that a request could prove; set one")
         }
         let query = String(decoding: target, as: UTF8.self).split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
@@ -30,7 +33,7 @@ struct BackupRule {
             if parts.count == 2 { parameters[String(parts[0])] = String(parts[1]) }
         }
         if let problem = secret.problem(of: parameters, at: wall) {
-            throw .wrongRole("backup: the node serves several apps, so a request must prove the cluster's secret; \(problem)")
+            throw .wrongRole("backup: it has the users of all apps, so a request must prove the cluster's secret; \(problem)")
         }
     }
 }

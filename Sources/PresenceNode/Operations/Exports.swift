@@ -1,4 +1,5 @@
 import HTTP2
+import NIOConcurrencyHelpers
 import NIOCore
 import PresenceCore
 import PresenceWire
@@ -17,6 +18,8 @@ struct Exports {
     /// The time for which sent pages may stay unread.
     static let unreadMax = TimeAmount.minutes(1)
 
+    /// The time after which a backup ends in any case: the copy takes room on the disk until then.
+    static let backupMax = TimeAmount.hours(1)
     /// Bytes of a database that are read and sent at a time.
     static let pieceBytes = 256 << 10
     /// Most users whose facts are read at a time. Each may have a page.
@@ -50,8 +53,10 @@ struct Exports {
         let connection: HTTPServerConnection
         let stream: StreamID
         let caller: UserID
-        /// The database, for the content ``Content/backup``.
-        let copy: StoreBackup.Copy?
+        /// The database, for the content ``Content/backup``, once it is copied.
+        fileprivate(set) var copy: StoreBackup.Copy?
+        /// Whether the copy is wanted, for the same content. The store asks on a thread of its own.
+        fileprivate let isWanted = NIOLockedValueBox(true)
         /// The last user that was sent.
         var after: UserID?
         fileprivate(set) var step = Step.reading
@@ -123,10 +128,10 @@ struct Exports {
 
     /// Begins an export; returns the token of its stream.
     mutating func begin(
-        _ content: Content, on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID, _ copy: StoreBackup.Copy? = nil
+        _ content: Content, on connection: HTTPServerConnection, _ stream: StreamID, of caller: UserID
     ) -> UInt32 {
         lastToken &+= 1
-        running[lastToken] = Export(content: content, connection: connection, stream: stream, caller: caller, copy: copy)
+        running[lastToken] = Export(content: content, connection: connection, stream: stream, caller: caller)
         return lastToken
     }
 
@@ -137,6 +142,7 @@ struct Exports {
     @discardableResult mutating func end(_ token: UInt32, _ end: End) -> Export? {
         guard let export = running.removeValue(forKey: token) else { return nil }
         ended[end, default: 0] += 1
+        export.isWanted.withLockedValue { $0 = false }
         return export
     }
 
@@ -149,6 +155,15 @@ struct Exports {
         if isFull { running[token]?.step = .unread(since: now) }
         return !isFull
     }
+
+    /// Whether the copy of a backup is still wanted, for another thread.
+    func wanted(_ token: UInt32) -> @Sendable () -> Bool {
+        guard let isWanted = running[token]?.isWanted else { return { false } }
+        return { isWanted.withLockedValue { $0 } }
+    }
+
+    /// Takes the copy of a backup.
+    mutating func took(_ copy: StoreBackup.Copy, of token: UInt32) { running[token]?.copy = copy }
 
     /// Records that a piece of a database was sent. Returns whether the next one is to be read now.
     mutating func sentPiece(to token: UInt32, isFull: Bool, at now: NIODeadline) -> Bool {

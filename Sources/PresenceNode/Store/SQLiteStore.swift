@@ -374,7 +374,11 @@ public final class SQLiteStore: Store {
         folder.release()
     }
 
-    public func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void) { backup.start(completion) }
+    public func backUp(
+        isWanted: @escaping @Sendable () -> Bool, _ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void
+    ) throws(StoreError) {
+        try backup.start(isWanted: isWanted, completion)
+    }
 
     public func scrub(_ report: @escaping @Sendable (StoreDamage) -> Void) { scrubber.start(report) }
 

@@ -110,16 +110,24 @@ public protocol Store: AnyObject, Sendable {
     func repair(_ damage: StoreDamage, with rows: [Row])
     /// Copies the database while the node goes on. The copy has all rows that are on disk now.
     ///
-    /// - Parameter completion: called on another thread.
-    func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void)
+    /// Throws if no copy can be made now.
+    ///
+    /// - Parameters:
+    ///   - isWanted: asked from time to time on another thread. A copy that nobody wants any more fails.
+    ///   - completion: called on another thread.
+    func backUp(
+        isWanted: @escaping @Sendable () -> Bool, _ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void
+    ) throws(StoreError)
     /// Marks the database as complete, after all rows that wait are on disk. Called when the other nodes have sent the missing rows.
     func complete()
 }
 
 extension Store {
     /// Fails: the rows are in no file.
-    public func backUp(_ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void) {
-        completion(.failure(.failed("the rows of this node are in no file")))
+    public func backUp(
+        isWanted: @escaping @Sendable () -> Bool, _ completion: @escaping @Sendable (Result<StoreBackup.Copy, StoreError>) -> Void
+    ) throws(StoreError) {
+        throw .failed("the rows of this node are in no file")
     }
 
     /// Makes urgent rows durable.

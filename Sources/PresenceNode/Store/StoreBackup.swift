@@ -27,6 +27,8 @@ public final class StoreBackup: @unchecked Sendable {
 
     /// Pages of a step: 1 MiB, which takes some milliseconds.
     private static let pagesAtOnce: Int32 = 256
+    /// Free bytes that are left to the node, beside the copy.
+    private static let reserveBytes: UInt64 = 64 << 20
     /// The pause between two steps, in which the writer has the database for itself.
     private static let pause: TimeInterval = 0.002
 
@@ -45,16 +47,21 @@ public final class StoreBackup: @unchecked Sendable {
         unlink(path)
     }
 
-    /// Makes a copy on a thread of its own. It fails while another one is made, and once the store closes.
-    func start(_ completion: @escaping @Sendable (Result<Copy, StoreError>) -> Void) {
+    /// Makes a copy on a thread of its own. Throws while another one is made, if the disk has too little room, and once the store closes.
+    ///
+    /// - Parameter isWanted: asked between two steps. A copy that nobody wants any more fails.
+    func start(
+        isWanted: @escaping @Sendable () -> Bool, _ completion: @escaping @Sendable (Result<Copy, StoreError>) -> Void
+    ) throws(StoreError) {
+        try checkSpace()
         condition.lock()
         let refusal: StoreError? = isEnded ? .closed : isRunning ? .failed("another backup of this node is being made") : nil
         if refusal == nil { isRunning = true }
         condition.unlock()
-        if let refusal { return completion(.failure(refusal)) }
+        if let refusal { throw refusal }
         let thread = Thread { [self] in
             let result: Result<Copy, StoreError>
-            do { result = .success(try copy()) } catch {
+            do { result = .success(try copy(isWanted)) } catch {
                 result = .failure(error as? StoreError ?? .failed("the copy \(SQLiteInspection.explain(error))"))
             }
             unlink(path)
@@ -68,6 +75,17 @@ public final class StoreBackup: @unchecked Sendable {
         thread.start()
     }
 
+    private func checkSpace() throws(StoreError) {
+        let database = path.dropLast("-backup".count)
+        var (status, needed) = (stat(), Self.reserveBytes)
+        for file in [String(database), database + "-wal"] where stat(file, &status) == 0 { needed += UInt64(status.st_size) }
+        var disk = statvfs()
+        guard statvfs(String(database), &disk) == 0 else { return }
+        let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)
+        guard free < needed else { return }
+        throw .failed("the copy needs \(needed) bytes on the disk of the data directory, and \(free) are free")
+    }
+
     /// Ends a copy that is being made, and makes no other one.
     func end() {
         condition.lock()
@@ -76,7 +94,7 @@ public final class StoreBackup: @unchecked Sendable {
         condition.unlock()
     }
 
-    private func copy() throws -> Copy {
+    private func copy(_ isWanted: () -> Bool) throws -> Copy {
         try PrivateFiles.make(path)
         var opened: OpaquePointer?
         let status = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE, nil)
@@ -87,7 +105,7 @@ public final class StoreBackup: @unchecked Sendable {
         let begun = queue.writeWithoutTransaction { sqlite3_backup_init(target, "main", $0.sqliteConnection, "main") }
         guard let begun else { throw DatabaseError(resultCode: ResultCode(rawValue: sqlite3_errcode(target))) }
         var step = SQLITE_OK
-        while step == SQLITE_OK, mayGoOn {
+        while step == SQLITE_OK, mayGoOn, isWanted() {
             step = queue.writeWithoutTransaction { _ in sqlite3_backup_step(begun, Self.pagesAtOnce) }
             if step == SQLITE_OK { Thread.sleep(forTimeInterval: Self.pause) }
         }
