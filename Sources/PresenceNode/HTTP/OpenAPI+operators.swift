@@ -90,7 +90,8 @@ extension OpenAPI {
         "parameters": [
             [
                 "name": "time", "in": "query", "required": false,
-                "description": "The time of the proof. A node with a secret needs both.", "schema": ["type": "integer"],
+                "description": "The time of the proof. A node with a secret needs both.",
+                "schema": Schema.integer(BackupRule.times, "Milliseconds since 1970 (UTC)."),
             ],
             [
                 "name": "proof", "in": "query", "required": false,
@@ -102,7 +103,7 @@ extension OpenAPI {
             [
                 "description": "The database. A stream that ends with an error of the transport is not complete.",
                 "content": ["application/octet-stream": ["schema": ["type": "string", "format": "binary"]]],
-            ], [.wrongRole]),
+            ], [.wrongRole, .badParameter]),
     ]
 
     private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
