@@ -12,6 +12,16 @@ import Testing
         return SimulatedCluster(options, plan: Plan(steps: []))
     }
 
+    @Test("A client reads a record of an answer as the policy of its app shows it") func answeredRecord() {
+        var (cluster, policy) = (cluster, Policy())
+        policy.exposesPlatforms = false
+        var record = Record(blank: cluster.userID(1))
+        record.version = Version(milliseconds: 1, counter: 0, node: 1)
+        record.onlinePlatforms = ["ios"]
+        Clients.take(record, by: 0, policy, &cluster)
+        #expect(cluster.clients[0].view[1]?.looksLike(record, to: cluster.userID(0), policy, without: []) == true)
+    }
+
     private func isComplete(_ row: Excuse) -> Bool { row.reason.utf8CodeUnitCount > 10 && !row.weakened.isEmpty }
 
     @Test("Each exception has a reason and weakens a guarantee", arguments: HistoryException.allCases)

@@ -39,6 +39,15 @@ import Testing
         #expect(!oracle.mustHold(.ownBlocks, since: 0))
     }
 
+    @Test("A block that the answer to an addition names certainly holds only from its own answer", arguments: [false, true])
+    mutating func mustHoldAfterOtherAnswer(isRefused: Bool) {
+        ask(1, .block)
+        decide(2, .add(isTwoWay: true), .blockedBySelf)
+        #expect(oracle.known[.ownBlocks] == true && !oracle.mustHold(.ownBlocks, since: 0))
+        if isRefused { oracle.doubt(1, at: 0) } else { answer(1, .block, .done) }
+        #expect(oracle.mustHold(.ownBlocks, since: 0) == !isRefused)
+    }
+
     @Test("An addition makes both friends, and a deletion ends that") mutating func addAndDelete() {
         #expect(decide(1, .add(isTwoWay: true), .done) == nil)
         #expect(oracle.known[.ownFriend] == true && oracle.known[.otherFriend] == true && !oracle.mayBeOneSided)

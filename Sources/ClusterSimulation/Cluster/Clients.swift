@@ -285,10 +285,11 @@ struct Clients: RandomAccessCollection, MutableCollection {
         }
     }
 
-    /// Reads a record of an answer. The client keeps the newest.
-    static func take(_ record: Record, by client: Int, _ cluster: inout SimulatedCluster) {
+    /// Reads a record of an answer, as the policy of the app shows it. The client keeps the newest.
+    static func take(_ record: Record, by client: Int, _ policy: Policy, _ cluster: inout SimulatedCluster) {
         let own = cluster.userID(cluster.clients[client].user)
-        guard let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), to: own, id: 1)),
+        let shown = CollectionOfOne(record.shown(by: policy))
+        guard let event = SimulatedClient.Event(EventText.statusChanged(shown, to: own, policy, id: 1)),
             let status = event.data["userStatusList"]?.elements.first, let user = cluster.userIndex(record.user.id)
         else { return cluster.violate(.messagesAreReadable, "not a status: \(record)") }
         if let before = cluster.clients[client].view[user], before.version >= record.version.text { return }

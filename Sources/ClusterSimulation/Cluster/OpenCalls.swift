@@ -137,7 +137,7 @@ struct OpenCalls {
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted, &cluster)
             VisibilityChecks.checkVisibility(of: records ?? [], inAnswerTo: call, &cluster)
-            receive(records ?? [], inAnswerTo: call, &cluster)
+            receive(records ?? [], inAnswerTo: call, by: node, &cluster)
         case (.unsubscribeUserStatus(let targets, _), .done):
             cluster.truth.subscriptions[call.user].isBusy = false
             cluster.truth.subscriptions[call.user].unsubscribe(targets?.compactMap { cluster.userIndex($0.id) }, at: cluster.time)
@@ -170,9 +170,11 @@ struct OpenCalls {
 
     /// Records that an answer with `sync` sends records to the only session of its user, whose stream leaves them out. Several sessions
     /// receive them by stream.
-    private static func receive(_ records: [Record?], inAnswerTo call: SimulatedCall, _ cluster: inout SimulatedCluster) {
+    private static func receive(_ records: [Record?], inAnswerTo call: SimulatedCall, by node: Int, _ cluster: inout SimulatedCluster) {
         guard let client = call.client else { return }
-        for record in records.compactMap({ $0 }) { Clients.take(record, by: client, &cluster) }
+        // As in the shell, the gateway that took the call writes the answer by the policy that it follows.
+        let policy = cluster.nodes[node].gateways[0].value.policy(of: cluster.userID(call.user))
+        for record in records.compactMap({ $0 }) { Clients.take(record, by: client, policy, &cluster) }
     }
 
     private static func subscribed(

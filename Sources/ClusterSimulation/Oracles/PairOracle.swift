@@ -98,12 +98,15 @@ struct PairOracle {
         var others = Effects()
         /// The time of its answer, if its effect may come later.
         var doubtedAt: Nanoseconds?
+
+        /// Whether the decision may be what makes a fact, and is not acknowledged.
+        func mayStillMake(_ fact: PairFacts) -> Bool { doubtedAt != .max && effects.sets.contains(fact) && before[fact] != true }
     }
 
     private(set) var known = Known()
     /// For each fact the last time at which it may have held, if it certainly does not hold now.
     private var heldUntil = Array(repeating: Nanoseconds.min, count: PairFacts.all.elements.count)
-    /// For each fact the time since which it certainly holds; `.max` if it does not.
+    /// For each fact the time since which it certainly holds and is acknowledged; `.max` if it does not.
     private var heldSince = Array(repeating: Nanoseconds.max, count: PairFacts.all.elements.count)
     private(set) var attempts: [Attempt] = []
     /// Whether one of the users may have the other as a friend, and not the other way round.
@@ -149,7 +152,7 @@ struct PairOracle {
         guard let index = attempts.firstIndex(where: { $0.id == id }) else { return nil }
         let attempt = attempts[index]
         let claims = attempt.isByFirst ? claims : claims.flipped
-        let knownBefore = known
+        let (knownBefore, heldBefore) = (known, PairFacts.all.elements.map { isAcknowledged($0) })
         let contradiction = isTrusted ? Self.contradiction(of: claims.before, attempt) : nil
         for fact in (attempt.effects.sets.union(attempt.effects.clears)).elements where known[fact] == nil {
             guard let value = attempt.before[fact], !attempt.others.mayMake(fact, !value), !claims.unsure.contains(fact) else { continue }
@@ -160,18 +163,18 @@ struct PairOracle {
             guard let value = claims.after[fact] ?? claims.before[fact] else { continue }
             known[fact] = attempt.others.mayMake(fact, !value) ? nil : value
         }
-        noteEnds(since: knownBefore, at: now)
         if isTrusted { attempts.remove(at: index) } else { attempts[index].doubtedAt = .max }
         attempts.removeAll { $0.isByFirst == attempt.isByFirst && $0.id != id && $0.doubtedAt ?? .max < doubtedBefore }
+        noteEnds(since: knownBefore, heldBefore, at: now)
         if attempts.isEmpty, let own = known[.ownFriend], own == known[.otherFriend] { mayBeOneSided = false }
         return contradiction
     }
 
-    private mutating func noteEnds(since before: Known, at now: Nanoseconds) {
+    private mutating func noteEnds(since before: Known, _ heldBefore: [Bool], at now: Nanoseconds) {
         for (index, fact) in PairFacts.all.elements.enumerated() where known[fact] == false && before[fact] != false {
             heldUntil[index] = now
         }
-        for (index, fact) in PairFacts.all.elements.enumerated() where known[fact] == true && before[fact] != true {
+        for (index, fact) in PairFacts.all.elements.enumerated() where isAcknowledged(fact) && !heldBefore[index] {
             heldSince[index] = now
         }
     }
@@ -216,10 +219,15 @@ struct PairOracle {
         return known[fact] != false || heldUntil[index] >= moment || attempts.contains { $0.effects.sets.contains(fact) }
     }
 
-    /// Whether a fact certainly holds now, and has held since a moment.
+    /// Whether a fact certainly holds, and the decision that has made it is acknowledged.
+    ///
+    /// The answer to another call may name a block earlier: lists have a block at once, and it is answered once its user is hidden.
+    private func isAcknowledged(_ fact: PairFacts) -> Bool { known[fact] == true && !attempts.contains { $0.mayStillMake(fact) } }
+
+    /// Whether a fact certainly holds now, and has held and been acknowledged since a moment.
     func mustHold(_ fact: PairFacts, since moment: Nanoseconds) -> Bool {
         let index = PairFacts.all.elements.firstIndex(of: fact) ?? 0
-        return known[fact] == true && heldSince[index] <= moment && !attempts.contains { $0.effects.clears.contains(fact) }
+        return isAcknowledged(fact) && heldSince[index] <= moment && !attempts.contains { $0.effects.clears.contains(fact) }
     }
 
     /// The difference of two lists from what is certain; nil for none. All decisions have ended.
