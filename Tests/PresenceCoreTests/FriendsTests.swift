@@ -232,6 +232,28 @@ import Testing
         #expect(cluster.clients[again].view["ann"]?["customStatus"] == .string("here"))
     }
 
+    @Test(
+        "After a restart of the only node a client that resumes is shown once a friend who has left since, and nobody who had left before",
+        arguments: [(10, nil), (1, "later")] as [(Int, String?)])
+    func restartAlone(secondsBefore seconds: Int, shown: String?) throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 0)
+        cluster.call(.chain(.add(user("ann"), SentRequest(addTime: 0), isTwoWay: true)), by: "bob", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.call(.chain(.delete([user("ann")], isTwoWay: true)), by: "bob", on: 0)
+        cluster.advance(.seconds(seconds))
+        cluster.setStatus("ann", "later", on: 0)
+        cluster.setStatus("bob", "latest", on: 0)
+        let position = cluster.clients[bob].lastEventID
+        cluster.kill(0)
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        let again = cluster.login("bob", on: 0, resumeFrom: position)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.clients[again].view["ann"]?["customStatus"] == shown.map { .string($0) })
+    }
+
     @Test("All 10,000 friends of a user are in the list that the gateways receive, and each change costs one push")
     mutating func tenThousand() throws {
         set(#"{"friends.max":10000}"#)

@@ -30,11 +30,7 @@ extension Owner {
     /// Loads a durable row of a list at the start.
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
         try row.checkListed()
-        let time = clock.milliseconds(at: 0)
-        modifyLists(user) { lists in
-            _ = lists.merge(row)
-            if row.kind == .friend { lists.learn(.friend, at: time) }
-        }
+        modifyLists(user) { _ = $0.merge(row) }
     }
 
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.

@@ -84,7 +84,7 @@ struct UserLists {
         return elements[index].list.merge(entry)
     }
 
-    /// The time at which this node last learned rows of a list from another node or from its disk.
+    /// The time at which this node last learned rows of a list from another node, or began to own the user.
     ///
     /// A client that resumes from an earlier position has not been sent what follows from these rows.
     func learnedAt(_ kind: Row.Kind) -> Milliseconds { elements.first { $0.kind == kind }?.learnedAt ?? 0 }
