@@ -25,15 +25,18 @@ struct Backlog {
     private var leaving: [UserIndex] = []
     /// Users whose profile version the session has still to be told, sorted: their first record has not come, or the queue is full.
     private(set) var profiles: [UserIndex] = []
+    /// Users of whom the session was told the opposite of what ``UnsureUsers`` says now, sorted: the queue is full, or the record withheld.
+    private(set) var marks: [UserIndex] = []
 
     /// Whether nothing is held back from the session.
-    var isEmpty: Bool { expected.isEmpty && pending.isEmpty && profiles.isEmpty }
+    var isEmpty: Bool { expected.isEmpty && pending.isEmpty && profiles.isEmpty && marks.isEmpty }
 
     /// Removes all that concerns a user whom the session does not follow any more.
     mutating func drop(_ user: UserIndex) {
         expected[user] = nil
         answered.removeAll { $0.user == user }
         pending.removeAll { $0 == user }
+        marks.removeAll { $0 == user }
         stay(user)
     }
 
@@ -48,13 +51,17 @@ struct Backlog {
     func isExpecting(_ user: UserIndex) -> Bool { expected[user] != nil }
 
     /// Has the session wait for the first record of a user.
-    mutating func expect(_ user: UserIndex, knowing knowledge: Knowledge) { expected[user] = knowledge }
+    mutating func expect(_ user: UserIndex, knowing knowledge: Knowledge) {
+        expected[user] = knowledge
+        // The record comes with the mark that holds then.
+        marks.removeAll { $0 == user }
+    }
 
     /// Has a record that waits to be pushed wait for its delivery instead, because it is withheld until then.
     mutating func expectPending(_ user: UserIndex) {
         guard pending.containsSorted(user) else { return }
         pending.removeAll { $0 == user }
-        expected[user] = .nothing
+        expect(user, knowing: .nothing)
     }
 
     /// Has the first records sent although the client knows them, because a new policy may show them in another way.
@@ -105,6 +112,22 @@ struct Backlog {
     /// Removes and returns the users whose records wait.
     mutating func takePending() -> [UserIndex] { pending.takeAll() }
 
+    // MARK: Marks
+
+    /// The marks of these users, sorted, have changed. A mark that changes back before the session was told is not owed any more.
+    mutating func turnMarks(of users: [UserIndex]) {
+        guard !marks.isEmpty else { return marks = users }
+        let back = marks.filter { users.containsSorted($0) }
+        marks = (marks + users).filter { !back.containsSorted($0) }.sorted()
+    }
+
+    /// The session is pushed the records of these users, with the marks that hold now.
+    mutating func endMarks(of users: [UserIndex]) {
+        guard !marks.isEmpty else { return }
+        let users = users.sorted()
+        marks.removeAll { users.containsSorted($0) }
+    }
+
     // MARK: Last records
 
     /// Whether the session ceases to follow users once it was sent their records.
@@ -150,10 +173,14 @@ struct Backlog {
     ///   - targets: the users that the session follows, sorted.
     ///   - followed: the users whose profiles it follows, sorted. It follows its own profile, too.
     func checkInvariants(targets: [UserIndex], profiles followed: [UserIndex]) {
-        for list in [pending, profiles] {
+        for list in [pending, profiles, marks] {
             for (user, next) in zip(list, list.dropFirst()) {
                 precondition(user < next, "pending users \(user) and \(next) are not sorted")
             }
+        }
+        for user in marks {
+            let isHere = targets.containsSorted(user) && expected[user] == nil
+            precondition(isHere, "a mark of user \(user) is owed, and the user is expected or not followed")
         }
         for user in profiles {
             let isFollowed = followed.containsSorted(user) || targets.containsSorted(user)

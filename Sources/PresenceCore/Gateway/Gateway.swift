@@ -184,25 +184,25 @@ public struct Gateway: ~Copyable {
     /// Takes a newer record of a user that sessions here follow. Returns how many sessions are pushed a change.
     public mutating func deliver(_ record: Record) -> Int {
         guard let user = watches.index(of: record.user) else { return 0 }
-        let wasUnsure = watches.release(recordOf: user)
+        let wasWithheld = watches.release(recordOf: user)
         guard let old = watches.record(of: user) else {
             watches.store(record, of: user)
             pushFirstProfile(record, of: user)
             deliverFirst(record, of: user)
             return 0
         }
+        defer { if wasWithheld { WithheldRecords.end(of: user, in: &self) } }
         guard record.version > old.version else {
             // The sessions hold this version already.
             if old.version == record.version { watches.raiseKnownSince(of: user, to: record.knownSince) }
-            if let wasUnsure { _ = UnsureRecords.release(watches.record(of: user) ?? old, of: user, wasUnsure: wasUnsure, in: &self) }
             return 0
         }
         watches.store(record, of: user)
-        let isPushed = wasUnsure.map { UnsureRecords.release(record, of: user, wasUnsure: $0, in: &self) } ?? false
         pushProfile(record, after: old, of: user)
-        guard !isPushed else { return 0 }
         let policy = policies.policy(of: record.user)
-        let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
+        var watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
+        // A session that waits for a withheld record is pushed it at the end, once.
+        if wasWithheld { watchers.removeAll { sessions[$0].backlog.isExpecting(user) } }
         let count =
             Delivery.differsByViewer(from: old, to: record, policy: policy)
             ? pushViews(of: record, after: old, of: user, to: watchers, policy)
@@ -506,6 +506,7 @@ public struct Gateway: ~Copyable {
             for user in users { postpone(user, for: session) }
             return
         }
+        sessions[session].backlog.endMarks(of: users)
         let own = sessions[session].user
         let viewer = watches.user(at: own)
         let policy = policies.policy(of: viewer)
@@ -537,9 +538,9 @@ public struct Gateway: ~Copyable {
         for user in users { postpone(user, for: session) }
     }
 
-    private mutating func pushPending(_ session: SessionIndex) {
-        let pending = sessions[session].backlog.takePending()
-        push(pending, to: session)
+    /// Pushes the records that wait, and those that the session was told with another mark.
+    mutating func pushPending(_ session: SessionIndex) {
+        push(UnsureRecords.takePending(of: session, in: &self), to: session)
         LastViews(session: session).end(in: &self)
     }
 

@@ -24,15 +24,9 @@ struct WatchIndex: ~Copyable {
         var listVersion = Version.zero
     }
 
-    /// A record that is withheld, and whether the sessions were last told that it is unsure (``UnsureUsers``).
-    private struct Withheld {
-        let record: Record
-        let wasUnsure: Bool
-    }
-
     private var users = UserTable<User>()
     /// The records that are withheld until they are delivered again; empty unless the node stood still a moment ago.
-    private var withheld: [UserIndex: Withheld] = [:]
+    private var withheld: [UserIndex: Record] = [:]
     /// The users that are followed for their statuses.
     private var statuses = FollowIndex()
     /// The users whose profiles are followed. Nothing here is read when a status changes.
@@ -61,25 +55,20 @@ struct WatchIndex: ~Copyable {
     mutating func store(_ record: Record, of user: UserIndex) { users[user].record = record }
 
     /// Withholds all records. Returns their users, in order.
-    ///
-    /// - Parameter unsure: the users of whom the sessions were told that their records are unsure.
-    mutating func withholdRecords(unsure: UnsureUsers) -> [UserIndex] {
+    mutating func withholdRecords() -> [UserIndex] {
         let known = users.allIndices.filter { users.isLive($0) && users[$0].record != nil }
-        for user in known {
-            guard let record = users[user].record.take() else { continue }
-            withheld[user] = Withheld(record: record, wasUnsure: unsure.contains(record.user))
-        }
+        for user in known { withheld[user] = users[user].record.take() }
         return known
     }
 
     /// Whether the record of a user is withheld.
     func isWithheld(_ user: UserIndex) -> Bool { withheld[user] != nil }
 
-    /// Withholds the record of a user no longer. Returns nil if it was not withheld, and otherwise whether it was unsure before.
-    mutating func release(recordOf user: UserIndex) -> Bool? {
-        guard !withheld.isEmpty, let released = withheld.removeValue(forKey: user) else { return nil }
-        users[user].record = released.record
-        return released.wasUnsure
+    /// Withholds the record of a user no longer. Returns whether it was withheld.
+    mutating func release(recordOf user: UserIndex) -> Bool {
+        guard !withheld.isEmpty, let record = withheld.removeValue(forKey: user) else { return false }
+        users[user].record = record
+        return true
     }
 
     /// Stores since when the owner knows the record that is here already.

@@ -7,9 +7,16 @@ import PresenceWire
 enum WithheldRecords {
     /// Withholds all records, also those that wait to be pushed.
     static func withholdAll(in gateway: inout Gateway) {
-        for user in gateway.watches.withholdRecords(unsure: gateway.unsure) {
+        for user in gateway.watches.withholdRecords() {
             for session in gateway.watches.watchers(of: user) { gateway.sessions[session].backlog.expectPending(user) }
         }
+    }
+
+    /// Withholds the record of a user no longer: sessions that wait for it are pushed it, and others the mark that they are owed.
+    static func end(of user: Gateway.UserIndex, in gateway: inout Gateway) {
+        guard let record = gateway.watches.record(of: user) else { return }
+        gateway.deliverFirst(record, of: user)
+        for session in gateway.watches.watchers(of: user) { UnsureRecords.tell(session, in: &gateway) }
     }
 
     /// Has a session be pushed each withheld record once more, because a new policy may show it in another way.
