@@ -40,6 +40,30 @@ extension ConformanceTests {
             #expect(try await app.call("getFriendList", "{}", node: 2)["friendList"].elements.map { $0["userID"]?.text } == ["ben"])
         }
 
+        @Test("A text that others are shown, and a new group's name, has no control characters; only a wording may have lines")
+        func controls() async throws {
+            let app = try await App("tencent")
+            let refused = [
+                ("addFriend", #"{"userID":"ben","remark":"a\nb"}"#, "remark"),
+                ("addFriend", #"{"userID":"ben","addWording":"a\u001b[2Jb"}"#, "addWording"),
+                ("addFriend", #"{"userID":"ben","addSource":"AddSource_Type_\u0000"}"#, "addSource"),
+                ("doResponse", #"{"userID":"ben","responseType":1,"remark":"\u0085"}"#, "remark"),
+                ("createFriendGroup", #"{"groupNames":["plain","a\tb"]}"#, "groupNames[1]"),
+                ("renameFriendGroup", #"{"oldName":"a\tb","newName":"a\u007fb"}"#, "newName"),
+                ("modifyFriend", #"{"userID":"ben","values":{"Remark":"\u0007"}}"#, "values.Remark"),
+            ]
+            for (number, (operation, body, field)) in refused.enumerated() {
+                let answer = try await app.call(operation, body, node: number % 3)
+                #expect(answer.status == 400 && answer.code == 6017, "\(operation): \(answer.json)")
+                #expect(answer.detail.hasPrefix("\(field): must be a text without control characters"), "\(answer.json)")
+            }
+            #expect(try await app.call("getFriendGroups", "{}", node: 1)["groupList"].elements.isEmpty)
+            #expect(try await friends(of: "ann", in: app, node: 2).isEmpty)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben","addWording":"Hello,\nI am Ann"}"#, node: 1)) == 0)
+            // A name of an earlier release can still be asked for, and deleted.
+            #expect(try await app.call("deleteFriendGroup", #"{"groupNames":["a\tb"]}"#).status == 200)
+        }
+
         @Test("P9 P12 P14 A friend without approval is in both lists, with remark, wording and source, whichever node is asked")
         func adding() async throws {
             let app = try await App("tencent")

@@ -31,6 +31,21 @@ package struct Fields {
         }
     }
 
+    /// A text that other users are shown as it is, so one without control characters; nil if it is absent or null.
+    ///
+    /// - Parameter hasLines: whether line feeds are allowed.
+    func shownText(_ name: String, bytesMax: Int, hasLines: Bool = false) throws(Problem) -> String? {
+        guard let text = try text(name, bytesMax: bytesMax) else { return nil }
+        try Self.checkControls(text, name, hasLines: hasLines)
+        return text
+    }
+
+    /// Throws if a text that other users are shown as it is has control characters. `name` is for the error.
+    static func checkControls(_ text: String, _ name: String, hasLines: Bool = false) throws(Problem) {
+        guard !(hasLines ? text.split(separator: "\n").allSatisfy(Limits.hasNoControls) : Limits.hasNoControls(text)) else { return }
+        throw .parameter("\(name): must be a text without control characters\(hasLines ? ", except line feeds" : "")")
+    }
+
     /// The value of a field; nil if it is absent or null.
     func value(_ name: String) -> JSONValue? { has(name) ? object[name] : nil }
 

@@ -88,13 +88,19 @@ package enum Schema {
         return .object(members)
     }
 
+    /// The pattern of a text without control characters (C0, DEL, C1).
+    static let noControls = #"^[^\u0000-\u001F\u007F-\u009F]*$"#
+
     /// A text of at most so many bytes of UTF-8.
-    package static func text(bytesMax: some BinaryInteger, pattern: String? = nil, _ description: String? = nil) -> JSONValue {
+    package static func text(
+        bytesMax: some BinaryInteger, lengthMin: Int64? = nil, pattern: String? = nil, _ description: String? = nil
+    ) -> JSONValue {
         let most = JSONValue.integer(Int64(bytesMax))
         var members = [
             JSONValue.Member(name: "type", value: "string"), .init(name: "maxLength", value: most),
             .init(name: "x-utf8BytesMax", value: most),
         ]
+        if let lengthMin { members.append(.init(name: "minLength", value: .integer(lengthMin))) }
         if let pattern { members.append(.init(name: "pattern", value: .string(pattern))) }
         return described(.object(members), description)
     }

@@ -6,8 +6,8 @@ enum AddFriend: ChainChange {
         name: "addFriend", summary: "Adds a friend, or sends a friend request if the user must approve it.",
         request: Schema.object([
             Schema.required("userID", Schema.reference("UserID")),
-            Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
-            Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)),
+            Schema.optional("remark", Schema.remark),
+            Schema.optional("addWording", Schema.addWording),
             Schema.optional("addSource", Schema.addSource),
             Schema.optional("group", Schema.text(bytesMax: Limits.friendGroupNameBytesMax, "A group of the caller, for the new friend.")),
             Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
@@ -19,8 +19,8 @@ enum AddFriend: ChainChange {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)
         var request = SentRequest(addTime: 0)
-        request.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
-        request.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
+        request.remark = try fields.shownText("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
+        request.addWording = try fields.shownText("addWording", bytesMax: Int(policy.chain.wordingBytesMax), hasLines: true) ?? ""
         request.addSource = try fields.addSource()
         request.isForced = try fields.bool("force") ?? false
         let type = try fields.text("addType", bytesMax: Limits.platformBytesMax) ?? "both"
@@ -44,13 +44,13 @@ enum DoResponse: ChainChange {
             Schema.required(
                 "responseType",
                 Schema.integer(0...2, "0: accept, so that the user has the caller as a friend. 1: accept and add the user. 2: reject.")),
-            Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+            Schema.optional("remark", Schema.remark),
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)
-        let remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
+        let remark = try fields.shownText("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
         guard let type = try fields.integer("responseType", in: 0...2) else {
             throw .parameter("responseType: is missing; it must be 0 (accept), 1 (accept and add) or 2 (reject)")
         }
@@ -97,6 +97,7 @@ extension Fields {
     /// The origin of a friendship; empty if it is absent or null.
     func addSource() throws(Problem) -> String {
         let source = try text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
+        try Self.checkControls(source, "addSource")
         // Bytes, not characters: a mark that joins the underscore would hide it.
         guard source.isEmpty || source.utf8.starts(with: Self.sourcePrefix.utf8) else {
             throw .parameter("addSource: must begin with \(Self.sourcePrefix)")
@@ -123,6 +124,8 @@ extension Fields {
 }
 
 extension Schema {
+    static let remark = text(bytesMax: Limits.remarkBytesMax, pattern: noControls)
+    fileprivate static let addWording = text(bytesMax: Limits.wordingBytesMax, pattern: #"^[^\u0000-\u0009\u000B-\u001F\u007F-\u009F]*$"#)
     static let addSource = text(
         bytesMax: Limits.addSourceBytesMax, pattern: "^(\(Fields.sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")
     /// The results of a call about several users.

@@ -5,12 +5,13 @@ enum CreateFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "createFriendGroup", summary: "Creates groups of friends, and adds friends to each of them.",
         request: Schema.object([
-            Schema.required("groupNames", Schema.groupNames),
+            Schema.required("groupNames", Schema.newGroupNames),
             Schema.optional("userIDs", Schema.users(min: 0, max: Limits.chainBatchMax)), Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.groupResults, refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let names = try fields.requiredGroupNames(policy)
+        for (index, name) in names.enumerated() { try Fields.checkControls(name, "groupNames[\(index)]") }
         let found = try fields.users("userIDs", besides: subject, countMax: Int(policy.chain.batchMax)) ?? (users: [], errors: [])
         let call = Call.friendCall(.createGroups(names, users: found.users))
         return API.Parsed(call: call, subject: subject, errors: found.errors)
@@ -42,7 +43,7 @@ enum RenameFriendGroup: ChainChange {
     static let description = OpenAPI.Operation(
         name: "renameFriendGroup", summary: "Gives a group of friends another name.",
         request: Schema.object([
-            Schema.required("oldName", Schema.groupName), Schema.required("newName", Schema.groupName), Schema.asUser,
+            Schema.required("oldName", Schema.groupName), Schema.required("newName", Schema.newGroupName), Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.object(Schema.groupResult), refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
@@ -119,7 +120,9 @@ enum DelFriendsFromFriendGroup: ChainChange {
 extension Fields {
     /// The name of a new group, by the rule of the app.
     fileprivate func groupName(_ name: String, _ policy: Policy) throws(Problem) -> String {
-        try groupName(name, Int(policy.chain.friendGroupNameBytesMax))
+        let text = try groupName(name, Int(policy.chain.friendGroupNameBytesMax))
+        try Self.checkControls(text, name)
+        return text
     }
 
     fileprivate func groupName(_ name: String, _ bytesMax: Int) throws(Problem) -> String {
@@ -152,13 +155,17 @@ extension Fields {
 }
 
 extension Schema {
-    static let groupName: JSONValue = [
-        "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.friendGroupNameBytesMax)),
-        "x-utf8BytesMax": .integer(Int64(Limits.friendGroupNameBytesMax)),
-    ]
+    static let groupName = groupName()
+    /// The name of a group that a call makes. A group of an earlier release may have control characters in its name.
+    fileprivate static let newGroupName = groupName(pattern: noControls)
     fileprivate static let groupNames = groupNames(min: 1)
+    fileprivate static let newGroupNames = groupNames(min: 1, of: newGroupName)
 
-    fileprivate static func groupNames(min: Int64) -> JSONValue {
+    private static func groupName(pattern: String? = nil) -> JSONValue {
+        text(bytesMax: Limits.friendGroupNameBytesMax, lengthMin: 1, pattern: pattern)
+    }
+
+    fileprivate static func groupNames(min: Int64, of groupName: JSONValue = groupName) -> JSONValue {
         ["type": "array", "items": groupName, "minItems": .integer(min), "maxItems": .integer(Int64(Limits.friendGroupsMax))]
     }
 

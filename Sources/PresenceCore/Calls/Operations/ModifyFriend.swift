@@ -15,7 +15,7 @@ enum ModifyFriend: ChainChange {
 
     private static let values = Schema.object(
         [
-            Schema.optional("Remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+            Schema.optional("Remark", Schema.remark),
             Schema.optional(
                 "Group",
                 Schema.described(
@@ -51,6 +51,7 @@ enum ModifyFriend: ChainChange {
         guard case .string(let text) = value, text.utf8.count <= policy.chain.remarkBytesMax else {
             throw .parameter("values.Remark: must be a string of at most \(policy.chain.remarkBytesMax) bytes")
         }
+        try Fields.checkControls(text, "values.Remark")
         return text
     }
 

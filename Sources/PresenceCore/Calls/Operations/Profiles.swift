@@ -28,7 +28,7 @@ enum ModifySelfProfile: ChainOperation {
 
     private static func schema(of field: Profile.Standard) -> JSONValue {
         switch field {
-        case .nick, .faceURL: Schema.text(bytesMax: Limits.fieldBytesMax, pattern: #"^[^\u0000-\u001F\u007F-\u009F]*$"#)
+        case .nick, .faceURL: Schema.text(bytesMax: Limits.fieldBytesMax, pattern: Schema.noControls)
         case .location, .selfSignature: Schema.bytes
         case .allowType: Schema.allowType
         case .gender: Schema.gender
@@ -72,7 +72,7 @@ enum ModifySelfProfile: ChainOperation {
     /// Only calls are checked. A row of an earlier release may have such a value.
     private static func checkShown(_ member: JSONValue.Member) throws(Problem) {
         guard case .string(let text) = member.value else { throw .parameter("values.\(member.name): must be a text, not base 64") }
-        guard Limits.hasNoControls(text) else { throw .parameter("values.\(member.name): must be a text without control characters") }
+        try Fields.checkControls(text, "values.\(member.name)")
     }
 
     private static func declaration(of key: String, _ policy: Policy) throws(Problem) -> CustomFieldDeclaration {
