@@ -160,6 +160,36 @@ extension ConformanceTests {
             for name in Self.times { #expect(seen.0.time(name) == seen.1.time(name), "\(name)") }
         }
 
+        @Test(
+            "P30 Blocks, their ends and a visibility that changes nothing for a follower move no version, and a resumed stream is told nothing",
+            arguments: ["rollcall", "tencent"])
+        func versions(preset: String) async throws {
+            let app = try await App(preset)
+            _ = try await app.login("ann", node: 0)
+            let cid = try await app.login("cid", node: 1)
+            _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "cid", node: 2)
+            try await cid.status(of: "ann") { $0.general == "ONLINE" }
+            try await app.setStatus("here", of: "ann", node: 2)
+            try await cid.status(of: "ann") { $0.custom == "here" }
+            let position = try #require(cid.events.last?.id)
+            cid.close()
+            try await app.setStatus("while away", of: "ann", node: 2)
+            let resumed = try await app.login("cid", node: 2, query: "platform=ios&lastEventID=\(position)")
+            try await resumed.status(of: "ann") { $0.custom == "while away" }
+            let (told, before) = (resumed.statuses(of: "ann").count, try await app.status(of: "ann", as: "cid", node: 0))
+            let calls = [
+                ("addBlackList", users(["ben"])), ("deleteBlackList", users(["ben"])), ("setVisibility", #"{"visibility":"everyone"}"#),
+                ("setVisibility", #"{"visibility":"list","userIDs":["cid"]}"#), ("setVisibility", #"{"visibility":"everyone"}"#),
+            ]
+            for (number, (operation, body)) in calls.enumerated() {
+                #expect(try await app.call(operation, body, node: number % 3).status == 200)
+                for node in 0..<3 { #expect(try await app.status(of: "ann", as: "cid", node: node) == before, "\(operation) at \(node)") }
+            }
+            try await app.setStatus("fence", of: "ann", node: 1)
+            try await resumed.status(of: "ann") { $0.custom == "fence" }
+            #expect(resumed.statuses(of: "ann").count == told + 1)
+        }
+
         @Test("P29 Neither further blocks, however many, nor a visibility for nobody move what a blocked user sees")
         func manyBlocks() async throws {
             let app = try await App("tencent")

@@ -15,7 +15,7 @@ import Testing
     static let booleansMax = 3
 
     static let linesExceptions = [
-        "PresenceCore.Membership": 671, "PresenceWire.WireWriter": 602,
+        "PresenceCore.Membership": 671, "PresenceWire.WireWriter": 601,
     ]
     static let propertiesExceptions = [
         "HTTP2.HTTP2Session": 30,

@@ -12,6 +12,7 @@ extension Row {
             json.array("userIDs", privacy.visibility.listed) { $0.string($1.id) }
             json.array("blocked", privacy.visibility.blocked) { $0.string($1.id) }
             json.member("writtenAt", privacy.writtenAt.text)
+            if let held = privacy.heldVersion { json.member("heldVersion", held.text) }
             json.array("faces", privacy.contents) { json, content in json.object { $0.facts(of: content) } }
             json.array("named", privacy.named) { $0.string($1.user.id) }
             json.array("views", privacy.named) { if let view = $1.view { $0.view(view) } else { $0.array { _ in } } }
@@ -38,7 +39,8 @@ extension Privacy {
         let views = try HiddenViews(json, of: row)
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: row.version, contents: views.contents, named: views.named,
+                visibility: visibility, writtenAt: writtenAt, version: row.version,
+                heldVersion: json["heldVersion"]?.text.flatMap { Version(text: $0) }, contents: views.contents, named: views.named,
                 others: views.others, news: ProfileNews(json, of: row))
         else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy

@@ -48,8 +48,7 @@ extension WireWriter {
         text(visibility.mode.rawValue)
         tag(visibility.isInvisible ? 1 : 0)
         for list in [visibility.listed, visibility.blocked] { users(list) }
-        version(privacy.writtenAt)
-        version(privacy.version)
+        for time in [privacy.writtenAt, privacy.version, privacy.heldVersion ?? privacy.version] { version(time) }
         list(privacy.contents) { $0.hiddenView($1) }
         list(privacy.named) { writer, named in
             writer.user(named.user)
@@ -95,8 +94,7 @@ extension WireReader {
         visibility.isInvisible = try flag()
         visibility.listed = try someNames()
         visibility.blocked = try chainNames()
-        let writtenAt = try version()
-        let version = try version()
+        let (writtenAt, version, held) = (try version(), try version(), try version())
         let contents = try list(countMax: Privacy.allContentsMax) { reader throws(DecodeError) in try reader.hiddenView() }
         let named = try list { reader throws(DecodeError) in
             Privacy.Named(user: try reader.user(), view: try reader.optional(Privacy.View.init))
@@ -104,8 +102,8 @@ extension WireReader {
         let others = try optional(Privacy.View.init)
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: version, contents: contents, named: named, others: others,
-                news: try ProfileNews(&self))
+                visibility: visibility, writtenAt: writtenAt, version: version, heldVersion: held == version ? nil : held,
+                contents: contents, named: named, others: others, news: try ProfileNews(&self))
         else { throw .unknownTag(UInt8(clamping: contents.count)) }
         return privacy
     }

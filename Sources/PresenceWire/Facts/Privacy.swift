@@ -52,6 +52,9 @@ public struct Privacy: Hashable, Sendable {
     public let writtenAt: Version
     /// The version of the last change of any field.
     public private(set) var version: Version
+    /// The version that viewers who may see the user hold of the record of ``version``, because nothing that they see has changed with it
+    /// (P30); nil for that of the record.
+    public private(set) var heldVersion: Version?
     /// The contents of the hidden views, each once: records without version and times.
     public private(set) var contents: [Record]
     /// The viewers with a view of their own, sorted by user.
@@ -63,20 +66,20 @@ public struct Privacy: Hashable, Sendable {
 
     /// Makes the value of a user who never changed the visibility: everyone may see the user.
     public init() {
-        visibility = Visibility()
-        (writtenAt, version, contents, named, others, news) = (.zero, .zero, [], [], nil, ProfileNews())
+        self.init(visibility: Visibility(), writtenAt: .zero, version: .zero)
     }
 
     /// - Returns: nil if an index is out of range.
     public init?(
-        visibility: Visibility, writtenAt: Version, version: Version, contents: [Record], named: [Named], others: View?,
-        news: ProfileNews = ProfileNews()
+        visibility: Visibility, writtenAt: Version, version: Version, heldVersion: Version? = nil, contents: [Record], named: [Named],
+        others: View?, news: ProfileNews = ProfileNews()
     ) {
         let views = named.map(\.view) + [others]
         guard views.allSatisfy({ $0.map { contents.indices.contains($0.content) } ?? true }) else { return nil }
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
+        self.heldVersion = heldVersion
         self.contents = contents
         self.named = named
         self.others = others
@@ -107,7 +110,8 @@ public struct Privacy: Hashable, Sendable {
         guard record.privacy?.writtenAt ?? .zero < writtenAt else { return false }
         return views.contains { view in
             guard !view.isOfReturn else { return false }
-            return view.version < record.version || (view.version == record.version && !hiddenView(view).looksLike(record))
+            let shown = record.versionHeld
+            return view.version < shown || (view.version == shown && !hiddenView(view).looksLike(record))
         }
     }
 
@@ -134,9 +138,14 @@ public struct Privacy: Hashable, Sendable {
 
     /// The user's record as a viewer may see it.
     fileprivate func shown(_ record: Record, to viewer: UserID) -> Record {
-        guard let view = namedView(of: viewer) else { return record }
-        guard visibility.lets(viewer) else { return hiddenView(view) }
-        return view.isOfReturn ? record.returned(after: hiddenView(view), at: view.admittedAt) : record
+        let view = namedView(of: viewer)
+        if let view, !visibility.lets(viewer) { return hiddenView(view) }
+        var shown = record
+        shown.version = record.versionHeld
+        guard let view, view.isOfReturn else { return shown }
+        // The hiding, as the viewer has seen it, has a version of its own.
+        shown.version = max(shown.version, view.version)
+        return shown.returned(after: hiddenView(view), at: view.admittedAt)
     }
 
     private func namedView(of viewer: UserID) -> View? {
@@ -161,11 +170,14 @@ public struct Privacy: Hashable, Sendable {
     /// A viewer who stays excluded keeps the hidden view, and so does one who stays admitted. A viewer who is newly excluded receives
     /// `hiddenView`. A viewer who is newly admitted sees the user come online now.
     ///
-    /// - Parameter wall: the time of the change; nil for that of the version.
+    /// - Parameters:
+    ///   - heldVersion: see ``heldVersion``; nil if viewers see another change as well.
+    ///   - wall: the time of the change; nil for that of the version.
     public func changed(
-        to new: Visibility, writtenAt: Version, hiddenView: Record, at time: Version, wall: Milliseconds? = nil
+        to new: Visibility, writtenAt: Version, hiddenView: Record, heldVersion: Version? = nil, at time: Version, wall: Milliseconds? = nil
     ) -> Privacy {
         var next = Privacy(visibility: new, writtenAt: writtenAt, version: time)
+        next.heldVersion = heldVersion
         next.contents = contents
         next.news = news
         let change = Change(hiddenView: hiddenView, time: time, wall: wall ?? time.milliseconds)
@@ -198,7 +210,7 @@ public struct Privacy: Hashable, Sendable {
         next.named.removeAll { $0.user == viewer }
         next.news.remove(viewer)
         if next == self { return nil }
-        next.version = time
+        (next.version, next.heldVersion) = (time, nil)
         next.dropUnusedContents()
         return next
     }
@@ -227,11 +239,19 @@ public struct Privacy: Hashable, Sendable {
         switch (wasAdmitted, isAdmitted) {
         case (false, false), (true, true): return view
         case (false, true):
-            var view = view
-            view?.admittedAt = change.wall
+            // It is not known which version the viewer has of the hidden view.
+            guard var view else {
+                heldVersion = nil
+                return nil
+            }
+            (view.admittedAt, view.version) = (change.wall, change.time)
             return view
         case (true, false):
-            let returned = view.map { change.hiddenView.returned(after: hiddenView($0), at: $0.admittedAt) }
+            let returned = view.map { view in
+                var hidden = change.hiddenView
+                hidden.version = max(hidden.version, view.version)
+                return hidden.returned(after: hiddenView(view), at: view.admittedAt)
+            }
             return self.view(of: returned ?? change.hiddenView, change)
         }
     }
@@ -262,7 +282,7 @@ public struct Privacy: Hashable, Sendable {
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        (contents, named, others, news) = ([], [], nil, ProfileNews())
+        (heldVersion, contents, named, others, news) = (nil, [], [], nil, ProfileNews())
     }
 
     /// Drops the names beyond ``namedMax``: first those without a hidden view, then those of the viewers who were excluded first.
@@ -271,6 +291,7 @@ public struct Privacy: Hashable, Sendable {
     private mutating func dropNames() {
         let countMax = Self.namedMax
         guard named.count > countMax else { return }
+        heldVersion = nil
         named.removeAll { $0.view?.isOfReturn ?? true }
         guard named.count > countMax, !visibility.letsOthers else { return }
         let versions = named.compactMap(\.view?.version).sorted(by: >)
@@ -292,7 +313,7 @@ public struct Privacy: Hashable, Sendable {
         guard endsOthers || named.contains(where: { isOver($0.view) }) else { return }
         if endsOthers { others = nil }
         named.removeAll { isOver($0.view) || ($0.view == nil && others == nil) }
-        self.version = version
+        (self.version, heldVersion) = (version, nil)
         dropUnusedContents()
     }
 
@@ -302,10 +323,11 @@ public struct Privacy: Hashable, Sendable {
         visibility.changedUsers(by: old?.visibility ?? Visibility()) + (named + (old?.named ?? [])).map(\.user)
     }
 
-    /// The version that viewers without a name receive; nil for that of the record.
-    fileprivate var versionForOthers: Version? {
-        guard let others, !visibility.letsOthers else { return nil }
-        return others.version
+    /// The version that viewers without a name receive, if those who may see the user hold `version`.
+    fileprivate func versionForOthers(_ version: Version) -> Version {
+        guard let others else { return version }
+        guard visibility.letsOthers else { return others.version }
+        return others.isOfReturn ? max(version, others.version) : version
     }
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
@@ -314,9 +336,11 @@ public struct Privacy: Hashable, Sendable {
     }
 
     /// Removes from hidden views what has ended at `wall`.
-    public mutating func expire(at wall: Milliseconds, version: Version) {
+    ///
+    /// - Parameter heldVersion: see ``changed(to:writtenAt:hiddenView:heldVersion:at:wall:)``.
+    public mutating func expire(at wall: Milliseconds, heldVersion: Version? = nil, version: Version) {
         guard let nextExpiry, nextExpiry <= wall else { return }
-        self.version = version
+        if self.version != version { (self.version, self.heldVersion) = (version, heldVersion) }
         let before = self
         modifyViews { view in
             var hiddenView = before.hiddenView(view)
@@ -331,7 +355,7 @@ public struct Privacy: Hashable, Sendable {
 
     /// Raises the version of all hidden views to at least `version`, because a viewer may have received a newer one before.
     public mutating func raise(to version: Version) {
-        self.version = version
+        (self.version, heldVersion) = (version, nil)
         modifyViews { $0.version = max($0.version, version) }
     }
 
@@ -404,6 +428,15 @@ extension Privacy.View {
 }
 
 extension Record {
+    /// The version that viewers who may see the user are shown.
+    ///
+    /// A change of the visibility, such as a block, gives the record a new version, by which nodes learn of it. To viewers who see no
+    /// change the record keeps its version (P30).
+    public var versionHeld: Version {
+        guard hasPrivacy, let privacy, privacy.version == version else { return version }
+        return privacy.heldVersion ?? version
+    }
+
     /// The record as `viewer` may see it: whole, or the hidden view.
     public func shown(to viewer: UserID) -> Record {
         guard let privacy, viewer != user else { return self }
@@ -432,8 +465,12 @@ extension Record {
 
     /// Whether a viewer would receive an older version than from `old`.
     public func isBehind(_ old: Record) -> Bool {
-        guard let privacy, privacy != old.privacy, privacy.hasView(before: old.version) else { return false }
-        if privacy.versionForOthers ?? version < old.privacy?.versionForOthers ?? old.version { return true }
+        guard let privacy, privacy != old.privacy else { return false }
+        // Another side of a split has shown a newer record than the one that viewers are said to hold.
+        if versionHeld < old.versionHeld { return true }
+        guard privacy.hasView(before: old.version) else { return false }
+        let (before, after) = (old.privacy?.versionForOthers(old.versionHeld) ?? old.versionHeld, privacy.versionForOthers(versionHeld))
+        if after < before { return true }
         // A node that does not know the friends shows the user to nobody. The next owner raises all hidden views.
         guard privacy.visibility.mode != .friends || privacy.visibility.friends != nil else { return false }
         return privacy.viewersToCompare(with: old.privacy).contains { shown(to: $0).version < old.shown(to: $0).version }

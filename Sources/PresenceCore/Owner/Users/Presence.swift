@@ -86,8 +86,7 @@ enum Presence {
         let (now, policy) = (circumstances.now, circumstances.policy)
         let old = user.record
         var record = old
-        let endsAll = change.end?.isOfAll ?? false
-        record.pushDevices = endsAll ? [] : user.pushDevices(without: change.departed, change.replacedDevices, by: policy, at: now)
+        record.pushDevices = pushDevices(of: user, after: change, by: policy, at: now)
         (record.statusType, record.onlinePlatforms) = user.status(with: record.pushDevices)
         if case .logout? = change.end, record.statusType == .offline { record.statusType = .unlogined }  // T2
         if let customStatus = change.customStatus {
@@ -121,9 +120,17 @@ enum Presence {
         record.version = circumstances.version
         if customChanged { record.customStatusVersion = record.version }
         change.events?.apply(to: &record, at: now)
-        record.changePrivacy(to: change.visibility, hiddenView: isChanged ? record : old, by: policy, at: now)
+        record.changePrivacy(
+            to: change.visibility, hiddenView: isChanged ? record : old, heldVersion: isShown ? nil : old.versionHeld, by: policy, at: now)
         record.knownSince = knownSince(ofNew: record, claimedByOthers: circumstances.claimedByOthers)
         return Decision(record: record, isWritten: true)
+    }
+
+    /// The devices that keep the user ONLINE after a change.
+    @inline(__always)
+    static func pushDevices(of user: borrowing OwnedUser, after change: StatusChange, by policy: Policy, at now: Now) -> [PushDevice] {
+        if change.end?.isOfAll ?? false { return [] }
+        return user.pushDevices(without: change.departed, change.replacedDevices, by: policy, at: now)
     }
 
     /// The time from which this node answers for a record that it writes now: since the write.

@@ -5,17 +5,24 @@ import PresenceWire
 extension Record {
     /// Updates the hidden views of a changed record after a new visibility, and over time.
     ///
-    /// - Parameter hiddenView: the record with all changes except the visibility.
-    mutating func changePrivacy(to change: StatusChange.Visibility?, hiddenView: Record, by policy: Policy, at now: Now) {
+    /// - Parameters:
+    ///   - hiddenView: the record with all changes except the visibility.
+    ///   - heldVersion: the version that viewers hold of it; nil if they see another change than that of the visibility.
+    mutating func changePrivacy(
+        to change: StatusChange.Visibility?, hiddenView: Record, heldVersion: Version?, by policy: Policy, at now: Now
+    ) {
         guard hasPrivacy || change != nil else { return }
         var privacy = privacy ?? Privacy()
         if let change {
-            let hidden = hiddenView.hidden(at: version, now.wall, by: policy)
-            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden, at: version, wall: now.wall)
+            var hidden = hiddenView
+            if let heldVersion { hidden.version = heldVersion }
+            privacy = privacy.changed(
+                to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden.hidden(at: version, now.wall, by: policy),
+                heldVersion: heldVersion, at: version, wall: now.wall)
             privacy.updateNews(of: profileVersion, waitsWhileInvisible: policy.chain.profileNewsWaitWhileInvisible, at: version)
         }
         privacy.endReturns(before: lastOnlineStatusUpdateTime, version: version)
-        privacy.expire(at: now.wall, version: version)
+        privacy.expire(at: now.wall, heldVersion: heldVersion, version: version)
         self.privacy = privacy
     }
 

@@ -1,0 +1,118 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// P30: a viewer to whom nothing changes holds the version of the record, whatever the user does about other viewers.
+@Suite struct HeldVersionTests {
+    var cluster = TestCluster(nodes: 3)
+    private let bob: Int
+
+    init() {
+        bob = cluster.login("bob", on: 1)
+        cluster.login("ann", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        cluster.advance(.seconds(5))
+        cluster.setStatus("ann", "here", on: 0)
+        cluster.advance(.seconds(5))
+    }
+
+    private mutating func version(seenBy viewer: String, on node: Int) -> Version? {
+        let answer = cluster.call(.getUserStatus([user("ann")]), by: viewer, on: node)
+        guard case .userStatusList(let records, _, _) = answer else { return nil }
+        return records.first??.version
+    }
+
+    private mutating func versions() -> [Version?] { (0..<3).map { version(seenBy: "bob", on: $0) } }
+
+    private var pushed: Int { cluster.clients[bob].events.count }
+
+    private static let changes: [Call] = [
+        .chain(.setBlocked([user("cid")], true)), .chain(.setBlocked([user("cid")], false)), .setVisibility(.init(isInvisible: false)),
+        .setVisibility(.init(mode: .list, listed: [user("bob")])), .setVisibility(.init(mode: .list, listed: [user("bob"), user("dan")])),
+        .setVisibility(.init(mode: .everyone)),
+    ]
+
+    @Test("No block, no end of one and no visibility moves the version that a viewer sees to whom nothing changes, at any node")
+    mutating func blocks() throws {
+        let (before, events) = (versions(), pushed)
+        #expect(Set(before).count == 1 && before[0] != nil)
+        for change in Self.changes {
+            #expect(cluster.call(change, by: "ann", on: 2) != nil)
+            cluster.advance(.seconds(1))
+            #expect(versions() == before && pushed == events, "\(change)")
+        }
+        cluster.setStatus("ann", "next", on: 0)
+        cluster.advance(.milliseconds(100))
+        let next = versions()
+        let (old, new) = (try #require(before[0]), try #require(next[0]))
+        #expect(Set(next).count == 1 && new > old && pushed == events + 1)
+    }
+
+    @Test("A viewer who has resumed is pushed nothing by blocks of others, nor is one who resumes after them")
+    mutating func resumed() {
+        let position = cluster.clients[bob].lastEventID
+        cluster.lose(bob)
+        cluster.setStatus("ann", "while away", on: 0)
+        cluster.advance(.milliseconds(500))
+        let again = cluster.login("bob", on: 1, resumeFrom: position)
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.clients[again].view["ann"]?["customStatus"] == .string("while away"))
+        let events = cluster.clients[again].events.count
+        for change in Self.changes {
+            cluster.call(change, by: "ann", on: 2)
+            cluster.advance(.milliseconds(500))
+        }
+        #expect(cluster.clients[again].events.count == events)
+    }
+
+    @Test("After a takeover and a restart of all nodes viewers hold the version that the visibility names, or a newer one")
+    mutating func restarts() throws {
+        cluster.call(.chain(.setBlocked([user("cid")], true)), by: "ann", on: 0)
+        cluster.advance(.seconds(5))
+        let before = try #require(version(seenBy: "bob", on: 1))
+        for node in 0..<3 {
+            cluster.kill(node)
+            cluster.advance(.seconds(3))
+            try cluster.restart(node)
+            cluster.advance(.seconds(5))
+        }
+        let versions = versions()
+        let after = try #require(versions[0])
+        #expect(Set(versions).count == 1 && after >= before)
+    }
+
+    @Test("A viewer who may see the user again is shown a newer version than the hidden one, and others the one that they hold")
+    mutating func returns() throws {
+        let seen = version(seenBy: "bob", on: 1)
+        cluster.call(.chain(.setBlocked([user("cid")], true)), by: "ann", on: 0)
+        cluster.advance(.seconds(3))
+        let hidden = try #require(version(seenBy: "cid", on: 1))
+        cluster.call(.chain(.setBlocked([user("cid")], false)), by: "ann", on: 0)
+        cluster.advance(.seconds(3))
+        let shown = try #require(version(seenBy: "cid", on: 1))
+        #expect(shown > hidden && version(seenBy: "bob", on: 1) == seen)
+        cluster.call(.chain(.setBlocked([user("cid")], true)), by: "ann", on: 0)
+        cluster.advance(.seconds(3))
+        let again = try #require(version(seenBy: "cid", on: 1))
+        #expect(again > shown && version(seenBy: "bob", on: 1) == seen)
+    }
+
+    @Test("A record that names an older version than the one it replaces is shown under its own version")
+    func split() {
+        var record = Record(blank: user("ann"))
+        record.version = Version(milliseconds: 3, counter: 0, node: 1)
+        var blocking = record
+        blocking.version = Version(milliseconds: 7, counter: 0, node: 1)
+        blocking.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(blocked: [user("cid")])), writtenAt: blocking.version, hiddenView: record,
+            heldVersion: record.version, at: blocking.version)
+        #expect(blocking.shown(to: user("bob")).version == record.version && blocking.versionHeld == record.version)
+        #expect(blocking.replacing(record).shown(to: user("bob")).version == record.version)
+        var other = record
+        (other.version, other.customStatus) = (Version(milliseconds: 5, counter: 0, node: 2), "of the other side")
+        #expect(blocking.replacing(other).shown(to: user("bob")).version == blocking.version)
+        let merged = RecordMerge(of: blocking, into: other).result { Version(milliseconds: 9, counter: 0, node: 1) }
+        #expect(merged.shown(to: user("bob")).version == Version(milliseconds: 9, counter: 0, node: 1))
+    }
+}
