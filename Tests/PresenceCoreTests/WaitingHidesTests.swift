@@ -200,13 +200,52 @@ import Testing
         #expect(cluster.lastAnswer(on: 2) != nil && cluster.clients[bob].events.count == events)
     }
 
-    @Test("A change of the user while the call waits moves the OFFLINE one grace after it")
+    @Test("A text and an event of the user while the call waits take effect with it, and hidden viewers see none of it")
     mutating func changesMeanwhile() {
         begin()
         cluster.setStatus("ann", "busy", on: 0)
         cluster.call(hiding(true), by: "ann", on: 2)
         cluster.advance(.milliseconds(300))
-        cluster.setStatus("ann", "gone", on: 0)
+        let (events, answered) = (cluster.clients[bob].events.count, answers(on: 0).count)
+        #expect(cluster.setStatus("ann", "gone", on: 0) == nil)
+        let event = Call.publishEvent(value: 10_001, ext: "e", seconds: 600, isForOnlineOnly: false, isSynced: true)
+        #expect(cluster.call(event, by: "ann", on: 1) == nil)
+        cluster.advance(.milliseconds(1_600))
+        #expect(cluster.clients[bob].events.count == events && told("ann").last == "ONLINE")
+        cluster.advance(.milliseconds(200))
+        #expect(told("ann").last == "OFFLINE" && shape("ann")[5] == "-2000" && shape("ann")[3] == "true")
+        #expect(answers(on: 0).count == answered + 1 && cluster.lastAnswer(on: 1) != nil)
+        #expect(cluster.record(of: "ann").customStatus == "gone" && cluster.record(of: "ann").hasEvents)
+    }
+
+    @Test("A login while the call waits moves the OFFLINE one grace after it")
+    mutating func loginMeanwhile() {
+        begin()
+        cluster.setStatus("ann", "busy", on: 0)
+        cluster.call(hiding(true), by: "ann", on: 2)
+        cluster.advance(.milliseconds(300))
+        cluster.login("ann", on: 0, platform: "web")
+        cluster.advance(.milliseconds(1_900))
+        #expect(told("ann").last == "ONLINE")
+        cluster.advance(.milliseconds(200))
+        #expect(told("ann").last == "OFFLINE" && shape("ann")[5] == "-2000")
+    }
+
+    @Test("A user whom push reaches and who hides during the grace of the last session is hidden one grace after the last change")
+    mutating func hidesWhilePushReaches() {
+        var settings = CoreSettings()
+        settings.policy.pushReachableStaysOnline = true
+        cluster = TestCluster(nodes: 3, settings: settings)
+        cluster.waitsForHides = false
+        bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let phone = cluster.login("ann", on: 0, isPushReachable: true)
+        cluster.advance(.seconds(5))
+        cluster.lose(phone)
+        cluster.advance(.milliseconds(600))
+        cluster.setStatus("ann", "busy", on: 2)
+        cluster.advance(.milliseconds(500))
+        cluster.call(hiding(true), by: "ann", on: 2)
         cluster.advance(.milliseconds(1_900))
         #expect(told("ann").last == "ONLINE")
         cluster.advance(.milliseconds(200))

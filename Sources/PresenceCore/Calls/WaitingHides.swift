@@ -1,15 +1,17 @@
 import PresenceWire
 
 /// The calls of `setVisibility` that hide a user soon after a change that viewers saw. They wait, so that the user looks lost: see
-/// ``HidingTime``.
+/// ``HidingTime``. The user's later changes wait with them, so that a viewer from whom the user hides sees none of these.
 ///
 /// Until then nothing has been written, and nobody has been answered. A new owner is asked again, and waits itself.
 struct WaitingHides {
     /// The calls of one user that wait, in the order of arrival.
     struct Queue {
         var calls: [(request: Request, peer: PeerIndex)] = []
-        /// The time of the first call.
-        let askedAt: Milliseconds
+        /// The time of the first call, and its end by the wall clock.
+        let time: HidingTime
+        /// The end of the wait if the wall clock is set back meanwhile.
+        var latest: Instant
         /// The user's choice at that time.
         let choice: Visibility
         /// The time at which the queue is looked at.
@@ -17,7 +19,7 @@ struct WaitingHides {
     }
 
     /// Most calls of one user that wait. With one more they all take effect.
-    static let callsMax = 16
+    static let callsMax = 64
 
     private var queues: [UserID: Queue] = [:]
     /// The number of calls that wait.
@@ -33,30 +35,40 @@ struct WaitingHides {
     ///
     /// Later calls of the same user wait with it, so that they stay in order.
     mutating func hold(_ request: Request, from peer: PeerIndex, _ owner: borrowing Owner, at now: Now) -> Bool {
-        guard case .setVisibility = request.operation, let user = owner.index(ofKnown: request.user) else { return false }
+        guard request.operation.mayFollowHide, let user = owner.index(ofKnown: request.user), !isLate(request, user, owner) else {
+            return false
+        }
         // The owner has counted the call.
         var request = request
         request.isLimited = false
         if var queue = queues[request.user] {
             queue.add(request, from: peer)
             // A user who shows again before viewers saw any change has not hidden.
-            if queue.calls.count > Self.callsMax || !queue.hides(owner) { queue.reviewAt = now.instant }
+            let isFull = queue.calls.count > Self.callsMax || count >= owner.settings.waitingHidesMax
+            if isFull || !queue.hides(owner) { (queue.latest, queue.reviewAt) = (now.instant, now.instant) }
             return keep(queue, of: request.user)
         }
-        guard Self.hides(request, owner), let end = HidingTime(user: user, askedAt: now.wall).end(by: owner, at: now),
-            Self.hasTime(request, owner, at: now)
-        else { return false }
+        let age = request.begunAt > .zero ? max(owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds, 0) : 0
+        let time = HidingTime(user: user, askedAt: now.wall, age: age)
+        guard Self.hides(request, owner), let end = time.end(by: owner, at: now) else { return false }
         guard count < owner.settings.waitingHidesMax else {
             beyondMaxCount += 1
             return false
         }
         let choice = owner.users[user].record.privacy?.visibility ?? Visibility()
+        let (reviewAt, latest) = (now.instant(of: end), now.instant + owner.settings.longestHide)
         return keep(
-            Queue(calls: [(request, peer)], askedAt: now.wall, choice: choice, reviewAt: now.instant(of: end)), of: request.user)
+            Queue(calls: [(request, peer)], time: time, latest: latest, choice: choice, reviewAt: min(reviewAt, latest)), of: request.user)
+    }
+
+    /// Whether the user has chosen the present visibility by a call that began later. The request is refused then, as any that comes late.
+    private func isLate(_ request: Request, _ user: Owner.Index, _ owner: borrowing Owner) -> Bool {
+        guard request.operation.isOfVisibility, request.begunAt > .zero, queues[request.user] == nil else { return false }
+        return request.begunAt.milliseconds < owner.users[user].record.privacy?.writtenAt.milliseconds ?? 0
     }
 
     private mutating func keep(_ queue: Queue, of user: UserID) -> Bool {
-        count += 1
+        count += queue.calls.count - (queues[user]?.calls.count ?? 0)
         queues[user] = queue
         nextEnd = min(nextEnd, queue.reviewAt)
         return true
@@ -68,9 +80,9 @@ struct WaitingHides {
         var due: [(request: Request, peer: PeerIndex)] = []
         for user in queues.filter({ $0.value.reviewAt <= now.instant }).keys.sorted() {
             guard let queue = queues[user] else { continue }
-            let end = owner.index(ofKnown: user).flatMap { HidingTime(user: $0, askedAt: queue.askedAt).end(by: owner, at: now) }
-            if let end, queue.calls.count <= Self.callsMax, queue.hides(owner) {
-                queues[user]?.reviewAt = now.instant(of: end)
+            let end = owner.index(ofKnown: user).flatMap { queue.time.of($0).end(by: owner, at: now) }
+            if let end, now.instant < queue.latest, queue.hides(owner) {
+                queues[user]?.reviewAt = min(now.instant(of: end), queue.latest)
             } else {
                 due += queue.due(owner)
                 count -= queue.calls.count
@@ -93,13 +105,6 @@ struct WaitingHides {
     // order does not matter for the earliest.
     private mutating func updateNextEnd() { nextEnd = queues.values.reduce(.farFuture) { min($0, $1.reviewAt) } }
 
-    /// Whether the call has time to wait: the remaining time must suffice for the disks and the barrier.
-    private static func hasTime(_ request: Request, _ owner: borrowing Owner, at now: Now) -> Bool {
-        let age = request.begunAt > .zero ? max(owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds, 0) : 0
-        let grace = owner.policies.policy(of: request.user).offlineGrace
-        return Duration.milliseconds(age) + grace <= owner.settings.callTimeout - owner.settings.callTimeout / 5
-    }
-
     /// Whether a request hides its user from a viewer who may see the user now.
     fileprivate static func hides(_ request: Request, _ owner: borrowing Owner) -> Bool {
         guard case .setVisibility(let change) = request.operation, let user = owner.index(ofKnown: request.user) else { return false }
@@ -110,14 +115,19 @@ struct WaitingHides {
 
 extension WaitingHides.Queue {
     /// Adds a call. Changes of the visibility that wait together are one change, by which each of them is answered.
+    ///
+    /// A call that a node sends once more, over a new link, takes the place of its earlier attempt.
     fileprivate mutating func add(_ request: Request, from peer: PeerIndex) {
         var whole = Visibility.Change()
-        calls.append((request, peer))
+        let earlier = calls.firstIndex { request.isRepeated && $0.peer == peer && request.repeats($0.request) }
+        if let earlier { calls[earlier].request = request } else { calls.append((request, peer)) }
         for case .setVisibility(let change) in calls.map(\.request.operation) { whole = whole.followed(by: change) }
-        for index in calls.indices { calls[index].request.operation = .setVisibility(whole) }
+        for index in calls.indices where calls[index].request.operation.isOfVisibility {
+            calls[index].request.operation = .setVisibility(whole)
+        }
     }
 
-    /// Whether the calls hide the user from a viewer. They all make the same change.
+    /// Whether the calls hide the user from a viewer. Those of the visibility all make the same change, and the first is one of them.
     fileprivate func hides(_ owner: borrowing Owner) -> Bool { calls.first.map { WaitingHides.hides($0.request, owner) } ?? false }
 
     /// The calls, to be performed now.
@@ -129,8 +139,27 @@ extension WaitingHides.Queue {
         else { return calls }
         return calls.map { call in
             var request = call.request
-            if request.begunAt > .zero { request.begunAt = max(request.begunAt, privacy.writtenAt) }
+            if request.operation.isOfVisibility, request.begunAt > .zero { request.begunAt = max(request.begunAt, privacy.writtenAt) }
             return (request, call.peer)
+        }
+    }
+}
+
+extension Request {
+    fileprivate func repeats(_ earlier: Request) -> Bool {
+        let isSame = operation == earlier.operation || (operation.isOfVisibility && earlier.operation.isOfVisibility)
+        return begunAt == earlier.begunAt && isSame
+    }
+}
+
+extension OwnerOperation {
+    fileprivate var isOfVisibility: Bool { if case .setVisibility = self { true } else { false } }
+
+    /// Whether a call waits behind one of the same user that hides the user: viewers would see the change.
+    fileprivate var mayFollowHide: Bool {
+        switch self {
+        case .setVisibility, .setSelfStatus, .publishEvent: true
+        default: false
         }
     }
 }

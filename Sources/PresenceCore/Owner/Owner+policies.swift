@@ -18,6 +18,8 @@ extension Owner {
                 }
             }
             if new.hasWebhook, !old.hasWebhook { WebhookNews(user: index, now: turn.now).begin(by: &self, into: &turn.outbox) }
+            // A text that the old policy kept while the user was away (T11).
+            repairCustomStatusLater(index, at: turn.now)
             schedule(index, at: turn.now)
         }
     }

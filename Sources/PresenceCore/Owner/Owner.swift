@@ -112,6 +112,11 @@ package struct Owner: ~Copyable {
     /// Decides the record of a user after a change, and publishes it if that writes it. Returns whether it was published.
     @discardableResult
     mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), in turn: inout Turn) -> Bool {
+        if change.visibility == nil, let visibility = ChainVisibility(user: user).dueBlocks(with: change, by: &self, in: &turn) {
+            var change = change
+            change.visibility = visibility
+            return refresh(user, change, in: &turn)
+        }
         var advanced = clock
         let next = advanced.next(at: turn.now.wall)
         let circumstances = Presence.Circumstances(
@@ -271,7 +276,6 @@ package struct Owner: ~Copyable {
         dropAfterOffline(user, in: &turn)
         for kind in SubscriptionKind.allCases { SubscriptionEnds(user: user, kind: kind).expire(by: &self, in: &turn) }
         if ended.isRepairDue { repairList(of: user, in: &turn) }
-        ChainVisibility(user: user).showDueBlocks(by: &self, in: &turn)
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= turn.now.wall
         refresh(
             user,

@@ -28,7 +28,20 @@ struct ChainVisibility {
     ///
     /// - Parameter kind: the list that has changed; nil for both.
     func show(_ kind: Row.Kind? = nil, by owner: inout Owner, in turn: inout Turn) {
-        guard !owner.users[user].isReplica else { return }
+        guard !owner.users[user].isReplica,
+            let visibility = visibility(after: kind, with: StatusChange(), by: &owner, in: &turn)
+        else { return }
+        owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
+    }
+
+    /// The visibility by the lists; nil if it stays.
+    ///
+    /// - Parameters:
+    ///   - kind: as in ``show(_:by:in:)``.
+    ///   - change: the change that takes effect with it.
+    private func visibility(
+        after kind: Row.Kind?, with change: StatusChange, by owner: inout Owner, in turn: inout Turn
+    ) -> StatusChange.Visibility? {
         let privacy = owner.users[user].record.privacy ?? Privacy()
         var new = privacy.visibility
         if kind != .blocked, new.mode == .friends { new.friends = names(.friend, by: owner) }
@@ -36,25 +49,24 @@ struct ChainVisibility {
             let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
             new.blocked = hides ? names(.blocked, by: owner) : []
         }
-        showUntilDue(&new, by: &owner, at: turn.now)
-        guard new != privacy.visibility else { return }
+        showUntilDue(&new, with: change, by: &owner, at: turn.now)
+        guard new != privacy.visibility else { return nil }
         let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.nextVersion(at: turn.now)
         if privacy.visibility.isClosed(by: new) { turn.outbox.needsBarrier = true }
-        let visibility = StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
-        owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
+        return StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
     }
 
     /// Shows a user who has blocked viewers soon after a change to these viewers until a lost user would be OFFLINE: see ``HidingTime``.
     ///
     /// The rows of a block take effect at once, and have its time. So whoever owns the user then finds out when the user hides.
-    private func showUntilDue(_ new: inout Visibility, by owner: inout Owner, at now: Now) {
+    private func showUntilDue(_ new: inout Visibility, with change: StatusChange, by owner: inout Owner, at now: Now) {
         guard hasBlockToShow(by: owner) else { return }
         let (id, known) = (owner.users.user(at: user), owner.users[user].record.privacy?.visibility ?? Visibility())
         var (viewers, first) = ([UserID](), Milliseconds.max)
         for entry in owner.users[user].list(.blocked).entries where !entry.isRemoved {
             let viewer = UserID(entry.key, besides: id)
             guard known.lets(viewer), !hasEndedFriendship(with: entry, by: owner),
-                let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(by: owner, at: now)
+                let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(with: change, by: owner, at: now)
             else { continue }
             viewers.append(viewer)
             first = min(first, end)
@@ -77,14 +89,17 @@ struct ChainVisibility {
 
     /// Whether a viewer on the blocklist still sees the user. Ends of blocks are shown at once, so the lists differ in length then.
     func hasBlockToShow(by owner: borrowing Owner) -> Bool {
+        guard !owner.users[user].lists.isEmpty else { return false }
         let blockedCount = owner.users[user].list(.blocked).liveCount
         guard blockedCount > owner.users[user].record.privacy?.visibility.blocked.count ?? 0 else { return false }
         return owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
     }
 
-    /// Hides the user from blocked viewers for whom it is time, in one change with what the user's sessions have just become.
-    func showDueBlocks(by owner: inout Owner, in turn: inout Turn) {
-        if !owner.users[user].isReplica, hasBlockToShow(by: owner) { show(by: &owner, in: &turn) }
+    /// The visibility that hides the user from blocked viewers for whom it is time, in one change with what the user's sessions have just
+    /// become; nil for no such viewers.
+    func dueBlocks(with change: StatusChange, by owner: inout Owner, in turn: inout Turn) -> StatusChange.Visibility? {
+        guard !owner.users[user].isReplica, hasBlockToShow(by: owner) else { return nil }
+        return visibility(after: .blocked, with: change, by: &owner, in: &turn)
     }
 
     /// Shows the user's status to new friends and hides it from former ones, if the changes concern friends and the visibility does.

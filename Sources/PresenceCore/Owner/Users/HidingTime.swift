@@ -12,24 +12,37 @@ import PresenceWire
 /// - All sessions are in their grace: at its end at the latest. Viewers are shown one OFFLINE, that of the loss.
 struct HidingTime {
     let user: Owner.Index
-    /// The time of the call that hides the user.
+    /// The time at which the owner took the call that hides the user.
     let askedAt: Milliseconds
+    /// The time that the call had taken until then.
+    var age: Milliseconds = 0
+
+    /// The same for a user with another index.
+    func of(_ user: Owner.Index) -> HidingTime { HidingTime(user: user, askedAt: askedAt, age: age) }
 
     /// The time until which viewers still see the user; nil if the user hides now.
-    func end(by owner: borrowing Owner, at now: Now) -> Milliseconds? {
+    ///
+    /// - Parameter change: the change of the user that takes effect at the same time.
+    func end(with change: StatusChange = StatusChange(), by owner: borrowing Owner, at now: Now) -> Milliseconds? {
         let record = owner.users[user].record
-        guard record.statusType == .online, owner.users[user].status(with: record.pushDevices).status == .online else { return nil }
-        let grace = owner.policies.policy(of: record.user).offlineGrace.wholeMilliseconds
+        guard record.statusType == .online else { return nil }
+        let policy = owner.policies.policy(of: record.user)
+        let pushDevices = Presence.pushDevices(of: owner.users[user], after: change, by: policy, at: now)
+        guard owner.users[user].status(with: pushDevices).status == .online else { return nil }
+        let grace = policy.offlineGrace.wholeMilliseconds
         let longest = owner.settings.longestHide.wholeMilliseconds
         let changedAt = record.lastSeenChange
-        guard grace <= longest, askedAt < changedAt + grace else { return nil }
-        var end = min(askedAt + longest, max(askedAt, changedAt) + grace)
-        if let lossEnd = owner.users[user].lastGraceDeadline { end = min(end, now.wall + (lossEnd - now.instant).wholeMilliseconds) }
+        guard grace + age <= longest, askedAt < changedAt + grace else { return nil }
+        var end = min(askedAt + longest - age, max(askedAt, changedAt) + grace)
+        // A user whom push reaches stays ONLINE after the loss.
+        if pushDevices.isEmpty, let lossEnd = owner.users[user].lastGraceDeadline {
+            end = min(end, now.wall + (lossEnd - now.instant).wholeMilliseconds)
+        }
         return end > now.wall ? end : nil
     }
 }
 
 extension CoreSettings {
-    /// The longest wait of a call that hides a user: half of ``callTimeout``.
-    var longestHide: Duration { callTimeout / 2 }
+    /// The longest wait of a call that hides a user: it leaves a fifth of ``callTimeout`` for the disks and the barrier.
+    var longestHide: Duration { callTimeout - callTimeout / 5 }
 }
