@@ -115,4 +115,30 @@ import Testing
         let merged = RecordMerge(of: blocking, into: other).result { Version(milliseconds: 9, counter: 0, node: 1) }
         #expect(merged.shown(to: user("bob")).version == Version(milliseconds: 9, counter: 0, node: 1))
     }
+
+    @Test("A viewer to whom one side of a split has hidden the user is shown a newer version by the visibility of the other side")
+    func splitVisibilities() {
+        var record = Record(blank: user("ann"))
+        (record.version, record.statusType) = (Version(milliseconds: 3, counter: 0, node: 1), .online)
+        var hidden = record
+        hidden.version = Version(milliseconds: 5, counter: 0, node: 1)
+        hidden.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(isInvisible: true)), writtenAt: hidden.version,
+            hiddenView: record.hidden(at: hidden.version, 5, by: Policy()), heldVersion: record.version, at: hidden.version)
+        var visible = record
+        visible.version = Version(milliseconds: 7, counter: 0, node: 2)
+        visible.privacy = Privacy().changed(
+            to: Visibility(), writtenAt: visible.version, hiddenView: record, heldVersion: record.version, at: visible.version)
+        let bob = user("bob")
+        #expect(hidden.shown(to: bob).version == hidden.version)
+        #expect(visible.replacing(hidden).shown(to: bob).version == visible.version)
+        let next = Version(milliseconds: 9, counter: 0, node: 1)
+        // A change of the other side may come second, and have no part with a version of its own.
+        var gone = record
+        (gone.version, gone.statusType) = (Version(milliseconds: 5, counter: 0, node: 1), .offline)
+        for (received, held) in [(visible, hidden), (hidden, visible), (gone, visible)] {
+            let merge = RecordMerge(of: received, into: held)
+            #expect(merge.hasNews && merge.result { next }.shown(to: bob).version == next)
+        }
+    }
 }

@@ -45,7 +45,12 @@ struct WaitingHides {
             queue.add(request, from: peer)
             // A user who shows again before viewers saw any change has not hidden.
             let isFull = queue.calls.count > Self.callsMax || count >= owner.settings.waitingHidesMax
-            if isFull || !queue.hides(owner) { (queue.latest, queue.reviewAt) = (now.instant, now.instant) }
+            if isFull {
+                queue.latest = now.instant
+                beyondMaxCount += 1
+            }
+            // A user who hides again before the review waits on.
+            if isFull || !queue.hides(owner) { queue.reviewAt = now.instant }
             return keep(queue, of: request.user)
         }
         let age = request.begunAt > .zero ? max(owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds, 0) : 0
@@ -119,7 +124,10 @@ extension WaitingHides.Queue {
     /// A call that a node sends once more, over a new link, takes the place of its earlier attempt.
     fileprivate mutating func add(_ request: Request, from peer: PeerIndex) {
         var whole = Visibility.Change()
-        let earlier = calls.firstIndex { request.isRepeated && $0.peer == peer && request.repeats($0.request) }
+        // Calls of one millisecond may have begun at the same version. Each takes the place of another one.
+        let earlier = calls.firstIndex {
+            request.isRepeated && !$0.request.isRepeated && $0.peer == peer && request.repeats($0.request)
+        }
         if let earlier { calls[earlier].request = request } else { calls.append((request, peer)) }
         for case .setVisibility(let change) in calls.map(\.request.operation) { whole = whole.followed(by: change) }
         for index in calls.indices where calls[index].request.operation.isOfVisibility {

@@ -131,7 +131,10 @@ struct FanOut {
     /// A record older than the complete position comes late, from another side of a split. Clients of this node, or of another that was as
     /// late, may hold a later position without it.
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
-        let isLate = (views[index].isKnown || views[index].isStale) && record.version.milliseconds < completeUpTo
+        // A change of the visibility is newer than the content that viewers hold with it.
+        let isNews = record.versionHeld > views[index].record.versionHeld
+        let newest = isNews ? record.versionHeld : record.version
+        let isLate = (views[index].isKnown || views[index].isStale) && newest.milliseconds < completeUpTo
         let knownSince = views[index].record.knownSince
         views[index].record = record.replacing(views[index].record)
         if record.hasPrivacy || !originalRules.isEmpty {

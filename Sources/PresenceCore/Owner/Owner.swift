@@ -121,7 +121,7 @@ package struct Owner: ~Copyable {
         let next = advanced.next(at: turn.now.wall)
         let circumstances = Presence.Circumstances(
             now: turn.now, policy: policies.policy(of: users.user(at: user)),
-            version: change.visibility == nil ? next : users[user].record.versionOfVisibility(insteadOf: next),
+            version: change.isOfVisibilityAlone ? users[user].record.versionOfVisibility(insteadOf: next) : next,
             claimedByOthers: claimedByOthers, isCutOff: isCutOff)
         let customStatus = circumstances.policy.hasWebhook ? users[user].record.customStatus : ""
         let (isWritten, hasSessionNews) = users.modify(user) { user in

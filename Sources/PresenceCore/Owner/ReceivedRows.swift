@@ -239,7 +239,8 @@ extension OwnedUser {
     func record(in row: Row, _ facts: RecordFacts, with rule: Privacy? = nil) throws(RowError) -> Record {
         var record = try facts.record(in: row)
         let known = facts.ruleNamed
-        if let rule, known == RuleName(rule), rule.isNewer(than: self.record.privacy) {
+        // An older one says what viewers were shown of an older record.
+        if let rule, known == RuleName(rule), row.version < self.record.version || rule.isNewer(than: self.record.privacy) {
             record.privacy = rule
             return record
         }

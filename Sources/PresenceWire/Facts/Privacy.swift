@@ -468,7 +468,9 @@ extension Record {
         guard let privacy, privacy != old.privacy else { return false }
         // Another side of a split has shown a newer record than the one that viewers are said to hold.
         if versionHeld < old.versionHeld { return true }
-        guard privacy.hasView(before: old.version) else { return false }
+        // Without an older view every viewer is shown at least the version that is held. A hidden view that this visibility does not know
+        // may be newer than that.
+        guard privacy.hasView(before: old.version) || versionHeld < old.version else { return false }
         let (before, after) = (old.privacy?.versionForOthers(old.versionHeld) ?? old.versionHeld, privacy.versionForOthers(versionHeld))
         if after < before { return true }
         // A node that does not know the friends shows the user to nobody. The next owner raises all hidden views.

@@ -127,7 +127,8 @@ extension Schema {
     static let remark = text(bytesMax: Limits.remarkBytesMax, pattern: noControls)
     fileprivate static let addWording = text(bytesMax: Limits.wordingBytesMax, pattern: #"^[^\u0000-\u0009\u000B-\u001F\u007F-\u009F]*$"#)
     static let addSource = text(
-        bytesMax: Limits.addSourceBytesMax, pattern: "^(\(Fields.sourcePrefix).{0,8})?$", "The prefix and at most 8 bytes; or empty.")
+        bytesMax: Limits.addSourceBytesMax, pattern: #"^(\#(Fields.sourcePrefix)[^\u0000-\u001F\u007F-\u009F]{0,8})?$"#,
+        "The prefix and at most 8 bytes; or empty.")
     /// The results of a call about several users.
     static let chainOutcomes = object(outcomeMembers)
     /// The results of a call that blocks users.

@@ -31,7 +31,8 @@ struct HidingTime {
         guard owner.users[user].status(with: pushDevices).status == .online else { return nil }
         let grace = policy.offlineGrace.wholeMilliseconds
         let longest = owner.settings.longestHide.wholeMilliseconds
-        let changedAt = record.lastSeenChange
+        let isChanged = change.customStatus != nil || change.events != nil
+        let changedAt = isChanged ? now.wall : record.lastSeenChange
         guard grace + age <= longest, askedAt < changedAt + grace else { return nil }
         var end = min(askedAt + longest - age, max(askedAt, changedAt) + grace)
         // A user whom push reaches stays ONLINE after the loss.

@@ -55,6 +55,8 @@ struct StatusChange {
     var replaced: [SessionID] = []
     /// The devices whose place a login has taken (``OwnedUser/replacedDevices(by:isLogin:ended:scope:)``).
     var replacedDevices: [PushDevice] = []
+    /// Whether no call has another part in it. The version of an event must be newer than the start of its call.
+    var isOfVisibilityAlone: Bool { visibility != nil && customStatus == nil && events == nil }
     /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
 }
@@ -121,7 +123,8 @@ enum Presence {
         if customChanged { record.customStatusVersion = record.version }
         change.events?.apply(to: &record, at: now)
         record.changePrivacy(
-            to: change.visibility, hiddenView: isChanged ? record : old, heldVersion: isShown ? nil : old.versionHeld, by: policy, at: now)
+            to: change.visibility, hiddenView: isChanged ? record : old,
+            heldVersion: isShown || platformsChanged ? nil : old.versionHeld, by: policy, at: now)
         record.knownSince = knownSince(ofNew: record, claimedByOthers: circumstances.claimedByOthers)
         return Decision(record: record, isWritten: true)
     }

@@ -27,9 +27,11 @@ struct RecordMerge {
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
         // One of them was written without the other's visibility. A viewer may have received it for whom that visibility has an older
         // hidden view.
+        let isHeldOlder = isNewer ? record.versionHeld < old.versionHeld : !isPrivacyNewer && old.isBehind(record)
         isUnaware =
             isNewer && isPrivacyNewer
-            ? record.isBehind(old) : old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
+            ? record.isBehind(old)
+            : isHeldOlder || old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
         let isRegistration = record.isRegistered && !old.isRegistered
         let hasNewerEvents = record.hasPublished && old.events.isBehind(record.events)
         hasNews = isNewer || isCustomNewer || hasNewerEvents || isPrivacyNewer || isUnaware || isRegistration
