@@ -132,7 +132,7 @@ struct FanOut {
     /// late, may hold a later position without it.
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
         // A change of the visibility is newer than the content that viewers hold with it.
-        let isNews = record.versionHeld > views[index].record.versionHeld
+        let isNews = record.hasPrivacy && record.versionHeld > views[index].record.versionHeld
         let newest = isNews ? record.versionHeld : record.version
         let isLate = (views[index].isKnown || views[index].isStale) && newest.milliseconds < completeUpTo
         let knownSince = views[index].record.knownSince

@@ -27,7 +27,7 @@ struct RecordMerge {
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
         // One of them was written without the other's visibility. A viewer may have received it for whom that visibility has an older
         // hidden view.
-        let isHeldOlder = isNewer ? record.versionHeld < old.versionHeld : !isPrivacyNewer && old.isBehind(record)
+        let isHeldOlder = isNewer ? record.hasPrivacy && record.versionHeld < old.versionHeld : !isPrivacyNewer && old.isBehind(record)
         isUnaware =
             isNewer && isPrivacyNewer
             ? record.isBehind(old)
