@@ -136,6 +136,19 @@ extension ConformanceTests {
             ann.close()
         }
 
+        @Test("A text that the old preset kept for a user who is OFFLINE ends with a switch to one that clears it")
+        func textOfAbsentUser() async throws {
+            let app = try await App("rollcall")
+            let (ann, ben) = (try await app.login("ann", node: 0), try await app.login("ben", node: 1))
+            _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "ben", node: 2)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"own end","expiry":3600}"#, node: 1).code == 0)
+            ann.close()
+            try await ben.status(of: "ann") { $0.general == "OFFLINE" && $0.custom == "own end" }
+            #expect(try await app.admin("setAppPolicy", #"{"preset":"tencent"}"#, node: 2).status == 200)
+            try await ben.status(of: "ann") { $0.general == "OFFLINE" && $0.custom == "" }
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "ben", node: node).custom == "") }
+        }
+
         @Test("Z22 Answers show the user itself as its streams do: one version has one content") func ownContent() async throws {
             let app = try await App("zim", #"{"query.selfAllowed":true}"#)
             let ann = try await app.login("ann", node: 0)

@@ -8,7 +8,7 @@ struct WaitingHides {
     /// The calls of one user that wait, in the order of arrival.
     struct Queue {
         var calls: [(request: Request, peer: PeerIndex)] = []
-        /// The time of the first call, and its end by the wall clock.
+        /// When the owner took the first call. It gives the end of the wait by the wall clock.
         let time: HidingTime
         /// The end of the wait if the wall clock is set back meanwhile.
         var latest: Instant

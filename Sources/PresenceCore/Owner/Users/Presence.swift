@@ -55,7 +55,7 @@ struct StatusChange {
     var replaced: [SessionID] = []
     /// The devices whose place a login has taken (``OwnedUser/replacedDevices(by:isLogin:ended:scope:)``).
     var replacedDevices: [PushDevice] = []
-    /// Whether no call has another part in it. The version of an event must be newer than the start of its call.
+    /// Whether the change has a visibility, and neither a text nor an event. The version of these must be newer than the start of the call.
     var isOfVisibilityAlone: Bool { visibility != nil && customStatus == nil && events == nil }
     /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
