@@ -84,7 +84,10 @@ struct ChainVisibility {
             guard let friend, friend.isRemoved, !isTold(ofEndOf: friend, viewer, by: owner) else { return nil }
             return HidingTime(user: user, askedAt: friend.version.milliseconds)
         }
-        return hasEndedFriendship(block, friend) ? nil : HidingTime(user: user, askedAt: block.version.milliseconds)
+        // The app's policy may say only since later that blocks hide.
+        let askedAt = max(block.version.milliseconds, owner.policies.changedAt(for: owner.users.user(at: user)))
+        guard askedAt > block.version.milliseconds || !hasEndedFriendship(block, friend) else { return nil }
+        return HidingTime(user: user, askedAt: askedAt)
     }
 
     /// Whether a block has ended, or is about to end, a friendship.
