@@ -115,7 +115,7 @@ enum RelationshipDecision: String, CaseIterable {
         case .reject: [Self.answered(facts, adds: [])]
         case .delete, .deleteOneWay:
             facts.contains(.ownFriend)
-                ? [Outcome(code: ChainResult.done, facts: facts.subtracting(self == .delete ? .friends : .ownFriend))]
+                ? [Outcome(code: ChainResult.done, facts: facts.subtracting(self == .delete ? Self.endedByDeletion : .ownFriend))]
                 : [Outcome(code: ChainResult.noFriend, facts: facts)]
         case .block:
             facts.contains(.ownBlocks)
@@ -127,6 +127,9 @@ enum RelationshipDecision: String, CaseIterable {
                 : [Outcome(code: ChainResult.notBlocked, facts: facts)]
         }
     }
+
+    /// The facts that end with a deletion from both lists.
+    private static let endedByDeletion: RelationshipFacts = [.friends, .ownSent, .otherReceived]
 
     private static func added(_ facts: RelationshipFacts, _ allowed: [AllowType]) -> [Outcome] {
         if facts.contains(.ownFriend) { return [Outcome(code: ChainResult.alreadyFriend, facts: facts)] }
@@ -146,6 +149,8 @@ enum RelationshipDecision: String, CaseIterable {
 
     private static func answered(_ facts: RelationshipFacts, adds: RelationshipFacts) -> Outcome {
         guard facts.contains(.ownReceived) else { return Outcome(code: ChainResult.noRequest, facts: facts) }
-        return Outcome(code: ChainResult.done, facts: facts.subtracting([.ownReceived, .otherSent]).union(adds))
+        let after = facts.union(adds)
+        let makesFriends = !adds.isEmpty && after.isSuperset(of: .friends)
+        return Outcome(code: ChainResult.done, facts: after.subtracting(makesFriends ? .requests : [.ownReceived, .otherSent]))
     }
 }

@@ -65,6 +65,28 @@ import Testing
         #expect(oracle.problem(with: [.ownFriend, .otherFriend]) == nil)
     }
 
+    @Test("An addition to one list leaves the requests, and the approval that makes both users friends ends them") mutating func oneWay() {
+        decide(1, .add(isTwoWay: true), .pending, allowed: .confirm)
+        decide(2, .add(isTwoWay: false), .done)
+        #expect(oracle.problem(with: [.ownFriend, .ownSent, .otherReceived]) == nil)
+        #expect(oracle.problem(with: .ownFriend) != nil)
+        decide(3, .accept(isTwoWay: false), .done, isByFirst: false)
+        #expect(oracle.problem(with: .ownFriend) == nil)
+        decide(4, .add(isTwoWay: false), .done, isByFirst: false)
+        #expect(oracle.problem(with: [.ownFriend, .otherFriend]) == nil)
+        #expect(oracle.problem(with: [.ownFriend, .otherFriend, .ownSent]) == .ownSent)
+    }
+
+    @Test("A two-way deletion ends the own request, and a one-way deletion leaves it", arguments: [true, false])
+    mutating func deletionBesideRequest(isTwoWay: Bool) {
+        decide(1, .add(isTwoWay: true), .pending, allowed: .confirm)
+        decide(2, .add(isTwoWay: false), .done)
+        decide(3, .delete(isTwoWay: isTwoWay), .done)
+        let request: PairFacts = [.ownSent, .otherReceived]
+        #expect((oracle.problem(with: []) == nil) == isTwoWay)
+        #expect((oracle.problem(with: request) == nil) == !isTwoWay)
+    }
+
     @Test("An answer that contradicts what is certain is found") mutating func contradictions() {
         #expect(decide(1, .delete(isTwoWay: true), .done) == .ownFriend)
         oracle = PairOracle()

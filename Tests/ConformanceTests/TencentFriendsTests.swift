@@ -97,6 +97,44 @@ extension ConformanceTests {
             }
         }
 
+        /// The friend requests in the lists of ann and ben, from three nodes.
+        private func openRequests(in app: App) async throws -> [String] {
+            var found: [String] = []
+            for (number, user) in ["ann", "ben"].enumerated() {
+                let page = try await app.call("getPendencyList", #"{"type":3}"#, as: user, node: number + 1)
+                found += page["pendencyList"].elements.map { "\(user) \($0["type"]?.number == 1 ? "received" : "sent")" }.sorted()
+            }
+            return found
+        }
+
+        @Test(
+            "An addition to one list ends no request that can be answered, and no request is left between two friends",
+            arguments: ["addFriend", "doResponse"], [true, false])
+        func requestsBetweenFriends(last: String, isForced: Bool) async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","friends.mutualRequestAccepts":false}"#)
+            func addAlone(_ other: String, as user: String, node: Int) async throws {
+                let force = isForced ? #","force":true"# : ""
+                let body = #"{"userID":"\#(other)","addType":"single","asUser":"\#(user)"\#(force)}"#
+                #expect(code(try await app.call("addFriend", body, as: "backend", isAdmin: true, node: node)) == 0)
+            }
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#)) == 30_539)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ann"}"#, as: "ben", node: 1)) == 30_539)
+            let all = ["ann received", "ann sent", "ben received", "ben sent"]
+            #expect(try await openRequests(in: app) == all)
+            if !isForced { try await app.set(#"{"profile.defaultAllowType":"any"}"#) }
+            try await addAlone("ben", as: "ann", node: 2)
+            #expect(try await openRequests(in: app) == all)
+            if last == "addFriend" {
+                try await addAlone("ann", as: "ben", node: 0)
+            } else {
+                // Ben has ann by this approval, and ann has ben already.
+                let response = #"{"userID":"ben","responseType":0}"#
+                #expect(code(try await app.call("doResponse", response, node: 1)) == 0)
+            }
+            #expect(try await openRequests(in: app) == [])
+            for (user, friend) in [("ann", "ben"), ("ben", "ann")] { #expect(try await friends(of: user, in: app, node: 2) == [friend]) }
+        }
+
         @Test("P17 An approval is 30010 if the own list is full and 30014 if the other is, the request stays, and its remark has 96 bytes")
         func fullListsAtAnApproval() async throws {
             let app = try await App("tencent", #"{"friends.max":1}"#)

@@ -110,6 +110,15 @@ import Testing
         #expect(kinds == [])
     }
 
+    @Test("An approval ends the request in the other direction if both users are friends by it", arguments: [true, false])
+    func approvalOfFriend(hasFriend: Bool) {
+        let requests: RelationshipFacts = .requests
+        let before = hasFriend ? requests.union(.ownFriend) : requests
+        let after = RelationshipDecision.acceptOneWay.outcomes(from: before, allowed: [.confirm]).map(\.facts)
+        #expect(after == [hasFriend ? .friends : [.otherFriend, .ownSent, .otherReceived]])
+        #expect(RelationshipDecision.accept.outcomes(from: before, allowed: [.confirm]).map(\.facts) == [.friends])
+    }
+
     @Test("An add is right with the old and the new approval while the profile of the other user changes")
     mutating func profileChangesMeanwhile() {
         ledger.begin(.add, pair: 0, isByFirst: true)

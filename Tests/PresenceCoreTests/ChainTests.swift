@@ -126,6 +126,51 @@ import Testing
         #expect(list(.pendencyOut, of: ben) == (isTwoWay ? [] : [ann]) && list(.pendencyIn, of: ann) == (isTwoWay ? [] : [ben]))
     }
 
+    /// Adds `target` to the list of `name` alone: as an app's back end does, or as a user does where nobody must approve.
+    private mutating func addAlone(_ target: String, by name: String, isForced: Bool) -> UInt32? {
+        if !isForced { set(#"{"profile.defaultAllowType":"any","friends.mutualRequestAccepts":false}"#) }
+        var request = SentRequest(addTime: 0)
+        request.isForced = isForced
+        return decide(.add(user(target), request, isTwoWay: false), by: name)
+    }
+
+    /// The lists of both users in which a request between them is.
+    private func requestsLeft() -> [String] {
+        [(ann, "ann"), (ben, "ben")].flatMap { name, word in
+            [(Row.Kind.pendencyOut, "sent"), (.pendencyIn, "received")].compactMap { list($0, of: name) == [] ? nil : "\(word) \($1)" }
+        }
+    }
+
+    @Test(
+        "Additions to one list end no request, and the one that makes both users friends ends all",
+        arguments: [true, false], ["addition", "approval"])
+    mutating func oneWayAdditions(isForced: Bool, last: String) {
+        set(#"{"profile.defaultAllowType":"confirm","friends.mutualRequestAccepts":false}"#)
+        #expect(add(ben, by: ann) == 30_539 && add(ann, by: ben) == 30_539)
+        let all = ["ann sent", "ann received", "ben sent", "ben received"]
+        #expect(requestsLeft() == all)
+        #expect(addAlone(ben, by: ann, isForced: isForced) == 0)
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [])
+        #expect(requestsLeft() == all)
+        if last == "addition" {
+            #expect(addAlone(ann, by: ben, isForced: isForced) == 0)
+        } else {
+            #expect(decide(.respond(user(ben), .accept(remark: "", isTwoWay: false)), by: ann) == 0)
+        }
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [ann])
+        #expect(requestsLeft() == [])
+    }
+
+    @Test("A request whose sender has the friend already can still be answered") mutating func answerAfterAddition() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        #expect(add(ben, by: ann) == 30_539)
+        #expect(addAlone(ben, by: ann, isForced: true) == 0)
+        #expect(requestsLeft() == ["ann sent", "ben received"])
+        #expect(decide(.respond(user(ann), .accept(remark: "", isTwoWay: true)), by: ben) == 0)
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [ann])
+        #expect(requestsLeft() == [])
+    }
+
     @Test("Two users who ask each other are friends without an approval") mutating func mutual() {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         add(ben, by: ann, remark: "Benny")
@@ -150,7 +195,13 @@ import Testing
     }
 
     @Test("A user who deletes a friend ends the own request to that friend, on both sides") mutating func deleteEndsRequest() {
-        requestDuringApproval()
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        add(ben, by: ann)
+        // An import asks no other owner, and ends no request.
+        for (name, friend) in [(ann, ben), (ben, ann)] {
+            cluster.call(.friendCall(.importFriends([FriendImport(user: user(friend))])), by: name, on: 0)
+            cluster.advance(.milliseconds(50))
+        }
         #expect(list(.pendencyOut, of: ann) == [ben])
         #expect(decide(.delete([user(ben)], isTwoWay: true), by: ann) == 0)
         for name in [ann, ben] {
@@ -158,14 +209,13 @@ import Testing
         }
     }
 
-    @Test("A request that meets an approval of an earlier one is in both lists") mutating func requestMeetsApproval() {
+    @Test("A request that meets an approval of an earlier one makes friends, and no request is left") mutating func requestMeetsApproval() {
         requestDuringApproval()
         for (name, friend) in [(ann, ben), (ben, ann)] {
             #expect(list(.friend, of: name) == [friend])
             #expect(list(.chainOutbox, of: name) == [])
         }
-        #expect(list(.pendencyOut, of: ann) == [ben])
-        #expect(list(.pendencyIn, of: ben) == [ann])
+        #expect(requestsLeft() == [])
     }
 
     @Test("A two-way deletion removes both sides of a friend whom an older addition brings") mutating func olderAddition() {

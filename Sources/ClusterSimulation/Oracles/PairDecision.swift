@@ -14,11 +14,11 @@ enum PairDecision: Equatable {
         switch self {
         case .add: .init(sets: [.ownFriend, .otherFriend, .ownSent, .otherReceived], clears: .requests)
         case .accept(let isTwoWay):
-            .init(
-                sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend,
-                clears: isTwoWay ? .requests : [.ownReceived, .otherSent])
+            // An approval by a user who has the other as a friend ends all requests.
+            .init(sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend, clears: .requests)
         case .reject: .init(clears: [.ownReceived, .otherSent])
-        case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend] : .ownFriend)
+        // A two-way deletion also ends the user's own request.
+        case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend, .ownSent, .otherReceived] : .ownFriend)
         case .block: .init(sets: .ownBlocks, clears: PairFacts.friends.union(.requests))
         case .unblock: .init(clears: .ownBlocks)
         }
@@ -84,9 +84,14 @@ enum PairDecision: Equatable {
                 claims.unsure = [.otherFriend, .ownSent, .otherSent, .ownReceived, .otherReceived]
                 break
             }
-            for fact in PairFacts.requests.elements { claims.after[fact] = false }
-            let becomesMutual = isTwoWay || known[.otherSent] == true
-            if becomesMutual { claims.after[.otherFriend] = true } else if known[.otherSent] == nil { claims.unsure = .otherFriend }
+            // An addition to one list ends no request, unless the other user has this one as a friend, or asks to be one.
+            let isMutual = isTwoWay || known[.otherSent] == true || known[.otherFriend] == true
+            if isMutual {
+                claims.after[.otherFriend] = true
+                for fact in PairFacts.requests.elements { claims.after[fact] = false }
+            } else if known[.otherSent] == nil || known[.otherFriend] == nil {
+                claims.unsure = PairFacts.requests.union(.otherFriend)
+            }
             if !allowed.contains(.any), known[.otherSent] == false { claims.before[.otherFriend] = true }
         default: break
         }
@@ -105,13 +110,20 @@ enum PairDecision: Equatable {
         default: return PairOracle.Claims()
         }
         var claims = answered(known, mayBeRetry: mayBeRetry)
-        if isTwoWay { (claims.after[.ownFriend], claims.after[.ownSent]) = (true, false) }
+        if isTwoWay { claims.after[.ownFriend] = true }
+        // A retry may have found the end of the request by an earlier call.
+        let isMutual = isTwoWay ? true : mayBeRetry && known[.ownFriend] == true ? nil : known[.ownFriend]
+        switch isMutual {
+        case true?: claims.after[.ownSent] = false
+        case false?: break
+        case nil: claims.unsure.formUnion([.ownSent, .otherReceived])
+        }
         guard known[.ownReceived] == true else {
-            claims.unsure.formUnion(isTwoWay ? [.otherFriend, .otherReceived] : .otherFriend)
+            claims.unsure.formUnion(isMutual == true ? [.otherFriend, .otherReceived] : .otherFriend)
             return claims
         }
         claims.after[.otherFriend] = true
-        if isTwoWay { claims.after[.otherReceived] = false }
+        if isMutual == true { claims.after[.otherReceived] = false }
         return claims
     }
 
@@ -128,7 +140,9 @@ enum PairDecision: Equatable {
         var claims = PairOracle.Claims(after: .init(isFalse: .ownFriend))
         if !mayBeRetry { claims.before = .init(isTrue: .ownFriend) }
         guard isTwoWay else { return claims }
-        if known[.ownFriend] == true { claims.after[.otherFriend] = false } else { claims.unsure = .otherFriend }
+        let ended: PairFacts = [.otherFriend, .ownSent, .otherReceived]
+        if known[.ownFriend] != true { claims.unsure = ended }
+        for fact in ended.elements where known[.ownFriend] == true { claims.after[fact] = false }
         return claims
     }
 }

@@ -27,6 +27,7 @@ private enum ChainResultTag: UInt8 {
     case done = 1
     case pending = 2
     case refused = 3
+    case friends = 4
 }
 
 extension ChainCall {
@@ -101,6 +102,7 @@ extension ChainApplied {
         wire.version(version)
         switch result {
         case .done: wire.tag(ChainResultTag.done)
+        case .friends: wire.tag(ChainResultTag.friends)
         case .pending(let nickname):
             wire.tag(ChainResultTag.pending)
             wire.text(nickname)
@@ -247,6 +249,7 @@ extension ChainApplied {
         let result: ChainResult =
             switch try wire.tag(as: ChainResultTag.self) {
             case .done: .done
+            case .friends: .friends
             case .pending: .pending(nickname: try wire.text(bytesMax: Limits.fieldBytesMax))
             case .refused: .refused(ChainCode(rawValue: try wire.code()))
             }

@@ -70,6 +70,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
 public enum ChainResult: Hashable, Sendable {
     /// The command has taken effect.
     case done
+    /// The command has taken effect, and both users are friends by it. Their requests to each other have ended on the other side.
+    case friends
     /// The other user, who has this nickname, has a request to approve.
     case pending(nickname: String)
     /// Nothing was changed.

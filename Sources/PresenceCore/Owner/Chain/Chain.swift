@@ -519,11 +519,16 @@ extension ChainCommand {
         }
     }
 
-    /// Whether both are attempts of one call. An open request has the time and the nickname that its owner has added.
+    /// Whether both are attempts of one call. An open request has the time and the nickname that its owner has added. An open approval of
+    /// a friend makes both friends.
     fileprivate func isAttempt(of other: ChainCommand) -> Bool {
-        guard case .add(var request, let isTwoWay) = self, case .add(let known, _) = other else { return self == other }
-        (request.addTime, request.nickname) = (known.addTime, known.nickname)
-        return .add(request, isTwoWay: isTwoWay) == other
+        switch (self, other) {
+        case (.add(var request, let isTwoWay), .add(let known, _)):
+            (request.addTime, request.nickname) = (known.addTime, known.nickname)
+            return .add(request, isTwoWay: isTwoWay) == other
+        case (.accept(let remark, isTwoWay: false), .accept(let known, _)): return remark == known
+        default: return self == other
+        }
     }
 }
 

@@ -142,11 +142,13 @@ struct ChainRules {
 
     private func begin(_ command: ChainCommand, about other: String, isRetry: Bool) -> Beginning {
         switch command {
-        case .accept(_, let isTwoWay):
+        case .accept(let remark, let isTwoWay):
             guard user.list(.pendencyIn).contains(other) else {
                 return .ended(isRetry && (!isTwoWay || isFriend(other)) ? .done : .noRequest)
             }
-            return !isTwoWay || hasRoom(for: other) ? .command(command, []) : .ended(.selfFull)
+            guard !isTwoWay || hasRoom(for: other) else { return .ended(.selfFull) }
+            // Each approval of a friend makes both friends.
+            return .command(.accept(remark: remark, isTwoWay: isTwoWay || isFriend(other)), [])
         case .reject:
             return user.list(.pendencyIn).contains(other) ? .command(command, []) : .ended(isRetry ? .done : .noRequest)
         case .delete:
@@ -170,13 +172,12 @@ struct ChainRules {
         case (.add(var request, _), .pending(let nickname)):
             request.nickname = nickname
             return (.pending, [.set(request, other)])
-        case (.add(let request, _), .done):
+        case (.add(let request, let isTwoWay), .done), (.add(let request, let isTwoWay), .friends):
             let added: [Change] = isFriend(other) ? [] : [.set(Friend(request, at: time), other)]
-            return (.done, added + Self.removals(ofRequestsOf: other))
+            let makesFriends = isTwoWay || result == .friends
+            return (.done, added + (makesFriends ? Self.removals(ofRequestsOf: other) : trace(in: .pendencyOut, of: other)))
         case (.accept(let remark, let isTwoWay), _):
-            let received: ReceivedRequest? = fact(other)
-            var friend = Friend(addTime: time)
-            (friend.remark, friend.addWording, friend.addSource) = (remark, received?.addWording ?? "", received?.addSource ?? "")
+            let friend = approved(other, remark: remark, at: time)
             let added: [Change] = (isTwoWay && !isFriend(other) ? [.set(friend, other)] : [])
             return (.done, added + Self.ended(byApprovalOf: other, isTwoWay, answered: .pendencyIn))
         case (.reject, _): return (.done, [.remove(.pendencyIn, other)])
@@ -184,8 +185,21 @@ struct ChainRules {
         }
     }
 
+    /// The friend that the user gains by an approval of the request of `other`.
+    private func approved(_ other: String, remark: String, at time: Milliseconds) -> Friend {
+        let received: ReceivedRequest? = fact(other)
+        var friend = Friend(addTime: time)
+        (friend.remark, friend.addWording, friend.addSource) = (remark, received?.addWording ?? "", received?.addSource ?? "")
+        return friend
+    }
+
     /// The end of the requests between the two users. A request that is under way is older, and does not come back on one side.
     private static func removals(ofRequestsOf other: String) -> [Change] { [.remove(.pendencyOut, other), .remove(.pendencyIn, other)] }
+
+    /// The row that an addition to one list leaves among the requests: a tombstone, unless a request waits there.
+    ///
+    /// Such an addition ends no request. Either user can still answer that of the other.
+    private func trace(in kind: Row.Kind, of other: String) -> [Change] { user.list(kind).contains(other) ? [] : [.remove(kind, other)] }
 
     /// The end of the requests that an approval ends. If both users are friends by it, a request in the other direction ends as well.
     ///
@@ -216,10 +230,10 @@ struct ChainRules {
     private func add(_ request: SentRequest, isTwoWay: Bool, by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
         if blocks(other) { return (.refused(.blockedByOther), []) }
         let answered = Self.removals(ofRequestsOf: other)
-        if isFriend(other) { return (.done, answered) }
-        if let own = ownRequest(to: other), policy.chain.mutualRequestsAccept {
+        if isFriend(other) { return (.friends, answered) }
+        if let friend = agreed(other, at: time) {
             guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
-            return (.done, [.set(Friend(own, at: time), other)] + answered)
+            return (.friends, [.set(friend, other)] + answered)
         }
         switch allowType {
         case .deny: return (.refused(.forbidden), [])
@@ -232,11 +246,20 @@ struct ChainRules {
             return (.pending(nickname: nickname), [.set(received, other)])
         case .any, .confirm: break
         }
-        guard isTwoWay else { return (.done, answered) }
+        guard isTwoWay else { return (.done, trace(in: .pendencyIn, of: other)) }
         guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
         var friend = Friend(addTime: time)
         (friend.addWording, friend.addSource) = (request.addWording, request.addSource)
-        return (.done, [.set(friend, other)] + answered)
+        return (.friends, [.set(friend, other)] + answered)
+    }
+
+    /// The friend that the user gains by an addition of `other`, because the user has agreed to it already; nil if it has not.
+    ///
+    /// The user has asked `other`, or its approval of an earlier request of `other` is under way.
+    private func agreed(_ other: String, at time: Milliseconds) -> Friend? {
+        if case .accept(let remark, isTwoWay: true) = openCommand(to: other) { return approved(other, remark: remark, at: time) }
+        guard policy.chain.mutualRequestsAccept else { return nil }
+        return ownRequest(to: other).map { Friend($0, at: time) }
     }
 
     /// The user's own request to `other`: one that waits for an approval, or one whose command is under way.

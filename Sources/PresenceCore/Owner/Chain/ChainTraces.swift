@@ -56,7 +56,8 @@ extension OwnedUser {
                 let profile: Profile? = list(.profile).fact("", of: record.user)
                 return .pending(nickname: profile?[Profile.Standard.nick.rawValue]?.text ?? "")
             }
-            result = .done
+            // An addition to one list leaves a row among the received requests alone. The other commands do not need to know.
+            result = kind == .pendencyIn ? result ?? .done : .friends
         }
         return result
     }
@@ -102,7 +103,7 @@ extension OwnedUser {
     /// The end of a decision of this user by the rows that it has left here; nil while one about the same user is open.
     ///
     /// Only decisions that add rows on the other side are asked about: a request, and the approval of one. Every end of a request has a row
-    /// among the sent ones, and that of an approval among the received ones.
+    /// among the sent ones, and that of an approval among the received ones. An addition to this user's list alone has the friend.
     func verdict(on version: Version, about other: UserID) -> ChainVerify.Verdict? {
         let other = String(other.id)
         if list(.chainOutbox).contains(other) { return nil }
@@ -111,9 +112,9 @@ extension OwnedUser {
         let (sent, received) = (list(.pendencyOut), list(.pendencyIn))
         // From a list with so many rows, tombstones have gone before their time.
         if max(sent.count, received.count) >= RowList.tombstonesMax { return .holds }
+        if let friend = list(.friend).entry(for: other), !friend.isRemoved, friend.version.stamp == version.stamp { return .isDone }
         let ends = [sent, received].compactMap { $0.entry(for: other) }.filter { $0.version.stamp >= version.stamp }
         if ends.isEmpty { return .isVoid }
-        if let friend = list(.friend).entry(for: other), !friend.isRemoved, friend.version.stamp == version.stamp { return .isDone }
         guard let end = ends.first(where: { $0.version.stamp == version.stamp }) else { return .holds }
         return end.isRemoved ? .isDone : .isPending
     }
