@@ -13,7 +13,7 @@ extension ConformanceTests {
             return (answer.json["friendList"]?.elements ?? []).compactMap { $0["userID"]?.text }
         }
 
-        @Test("P44 Where users must be registered, nobody adds, blocks or imports a user whom the app does not know: 30003")
+        @Test("P44 Where users must be registered, nobody adds, blocks, imports or checks a user whom the app does not know: 30003")
         func unknownUsers() async throws {
             let app = try await App("tencent", #"{"users.mustBeRegistered":true}"#)
             try await app.register(["ann", "ben", "cid"])
@@ -34,6 +34,14 @@ extension ConformanceTests {
             let friends = #"{"friends":[{"userID":"zoe"},{"userID":"cid"}],"asUser":"ben"}"#
             let imported = try await app.call("importFriends", friends, as: "backend", isAdmin: true, node: 2)
             #expect(results(imported) == ["cid 0", "zoe 30003"])
+            for (node, type) in [(0, 1), (1, 2), (2, 2)] {
+                let checked = try await app.call("checkFriends", #"{"userIDs":["zoe","ben","cid"],"checkType":\#(type)}"#, node: node)
+                #expect(results(checked) == ["ben 0", "cid 0", "zoe 30003"], "\(checked.json)")
+                #expect(checked["resultList"].elements.map { $0["resultType"]?.number } == [0, type == 1 ? 1 : 3, 0], "\(checked.json)")
+            }
+            let blocks = #"{"userIDs":["zoe","cid"],"checkType":2,"asUser":"ann"}"#
+            let checked = try await app.call("checkBlackList", blocks, as: "backend", isAdmin: true, node: 1)
+            #expect(results(checked) == ["cid 0", "zoe 30003"], "\(checked.json)")
             // A caller whom the app does not know is refused, as by the other calls.
             let caller = try await app.call("addFriend", #"{"userID":"ben","asUser":"zoe"}"#, as: "backend", isAdmin: true, node: 1)
             #expect(caller.status == 404 && caller.code == 70_107, "\(caller.json)")

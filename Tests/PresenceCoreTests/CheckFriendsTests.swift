@@ -55,6 +55,25 @@ import Testing
         #expect(asked == [.checkRelations(RelationCheck(.own([dan, ben, cid].map(user)), in: .friends))])
     }
 
+    @Test("Where users must be registered, a check names those whom the app does not know, and a silent owner spoils no other result")
+    mutating func unknownUsers() {
+        cluster.call(.importUsers([ann, ben, cid].map(user)), by: ann, on: 0)
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"users.mustBeRegistered":true}}"#.utf8)), by: ann, on: 0)
+        cluster.advance(.milliseconds(200))
+        let nobody = cluster.user(ownedBy: 2, number: 1)
+        let unknown = { (name: String, isFriend: Bool, hasCaller: Bool) in
+            UserRelation(user: user(name), isListed: isFriend, hasCaller: hasCaller, isUnknown: true)
+        }
+        let others = [unknown(nobody, false, false), relation(cid, true, false)]
+        // Dan has ann as a friend since before users had to be registered.
+        #expect(check([ben, nobody, cid, dan], isTwoWay: true) == [relation(ben, true, true)] + others + [unknown(dan, false, true)])
+        #expect(check([nobody, cid], isTwoWay: false) == others)
+        cluster.losing = [(1, 2)]
+        cluster.call(.checkRelations([ben, nobody, cid].map(user), .friends, isTwoWay: true), by: ann, on: 2)
+        cluster.advance(.milliseconds(5_100))
+        #expect(cluster.lastAnswer(on: 2) == .relationsChecked([relation(ben, true, nil)] + others))
+    }
+
     @Test("A check without a valid user is answered with no result") mutating func nobody() {
         #expect(check([], isTwoWay: true) == [])
     }

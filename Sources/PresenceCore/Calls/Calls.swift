@@ -146,7 +146,7 @@ struct Calls {
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, edge, &cluster)
         case .friendCalled(let result): finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), edge, &cluster)
         case .relationsChecked(let found):
-            onChecked(found, by: sent, &cluster)
+            RelationGathering.take(found, by: sent, &self, edge, owner, &cluster, at: now)
             advance(sent.call, edge, owner, &cluster, at: now)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), edge, &cluster)

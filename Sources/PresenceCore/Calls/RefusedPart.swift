@@ -22,6 +22,7 @@ struct RefusedPart {
         case (.profiles, _): return ProfileGathering.finishIfComplete(sent.call, &calls, edge, &cluster)
         case (.records, .getUserStatus) where pending.phase == .running: break
         case (.records, .getSubscribedUserStatus) where pending.phase == .running: break
+        case (.records, .checkRelations): break
         case (.checkRelations(let check), _) where !check.others.isEmpty: break
         default: return calls.finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), edge, &cluster)
         }

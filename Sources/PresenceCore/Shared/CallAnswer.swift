@@ -13,8 +13,12 @@ public struct UserRelation: Hashable, Sendable {
     public let isListed: Bool
     /// Whether the caller is in the user's list; nil if the user's owner has not answered. False if the call does not ask for it.
     public let hasCaller: Bool?
+    /// Whether the app does not know the user. False unless its users must be registered.
+    public let isUnknown: Bool
 
-    public init(user: UserID, isListed: Bool, hasCaller: Bool?) { (self.user, self.isListed, self.hasCaller) = (user, isListed, hasCaller) }
+    public init(user: UserID, isListed: Bool, hasCaller: Bool?, isUnknown: Bool = false) {
+        (self.user, self.isListed, self.hasCaller, self.isUnknown) = (user, isListed, hasCaller, isUnknown)
+    }
 }
 
 /// The answer to a client.

@@ -78,22 +78,31 @@ extension Calls {
             ask(.checkRelations(RelationCheck(.others(group, other: other), in: list)), of: group[0], for: call, &cluster)
         }
     }
+}
 
-    /// Handles an owner's answer to a question about its users' lists.
-    mutating func onChecked(_ found: [UserID], by sent: PendingCalls.Sent, _ cluster: inout Cluster) {
-        guard case .checkRelations(let check) = sent.request.operation, let pending = waiting[sent.call],
+/// Collects the answers of the owners to a `checkRelations`.
+enum RelationGathering {
+    /// Takes an owner's answer to a question about its users' lists.
+    static func take(
+        _ found: [UserID], by sent: PendingCalls.Sent, _ calls: inout Calls, _ edge: borrowing Edge, _ owner: borrowing Owner,
+        _ cluster: inout Cluster, at now: Now
+    ) {
+        guard case .checkRelations(let check) = sent.request.operation, let pending = calls.waiting[sent.call],
             case .checkRelations(let users, let list, let isTwoWay) = pending.call
         else { return }
         switch (check.side, pending.phase) {
         case (.own, .running):
             // One-way, the answer about the other lists is no.
             let checks = PendingCalls.RelationChecks(own: found, answered: isTwoWay ? [] : users)
-            waiting[sent.call]?.phase = .checkingRelations(checks)
-            if isTwoWay { askOthers(users, whether: pending.caller, in: list, for: sent.call, &cluster) }
+            calls.waiting[sent.call]?.phase = .checkingRelations(checks)
+            if isTwoWay { calls.askOthers(users, whether: pending.caller, in: list, for: sent.call, &cluster) }
+            guard owner.policies.policy(of: pending.caller).mustBeRegistered else { return }
+            // The records show which users exist.
+            calls.gather(users, for: sent.call, edge, owner, &cluster, at: now)
         case (.others(let asked, _), .checkingRelations(var checks)):
             checks.others += found
             checks.answered += asked
-            waiting[sent.call]?.phase = .checkingRelations(checks)
+            calls.waiting[sent.call]?.phase = .checkingRelations(checks)
         case (.own, .checkingRelations), (_, .checkingCaller), (_, .checkingTargets), (.others, .running): break
         }
     }
@@ -103,10 +112,11 @@ extension PendingCalls.Pending {
     /// The result for each user, from the answers that have arrived.
     func relations(of users: [UserID]) -> [UserRelation] {
         guard case .checkingRelations(let checks) = phase else { return [] }
-        return users.map { user in
-            UserRelation(
-                user: user, isListed: checks.own.contains(user),
-                hasCaller: checks.answered.contains(user) ? checks.others.contains(user) : nil)
+        return users.enumerated().map { index, user in
+            let isAnswered = checks.answered.contains(user) && (records.isEmpty || records[index] != nil)
+            return UserRelation(
+                user: user, isListed: checks.own.contains(user), hasCaller: isAnswered ? checks.others.contains(user) : nil,
+                isUnknown: !records.isEmpty && records[index]?.isOfKnownUser == false)
         }
     }
 }
@@ -153,7 +163,12 @@ extension Schema {
                 list(
                     of: object([
                         required("userID", reference("UserID")),
-                        required("resultCode", described(integer, "0, or 50001 if the owner of the user's list did not answer.")),
+                        required(
+                            "resultCode",
+                            described(
+                                integer,
+                                "0; 30003 for a user whom the app does not know, where users.mustBeRegistered is on; "
+                                    + "or 50001 if the owner of the user's list did not answer.")),
                         required("resultInfo", described(string, "The result in words; empty for 0.")),
                         required("resultType", integer(0...3, types)),
                     ]))),
@@ -164,12 +179,17 @@ extension Schema {
 
 extension JSONWriter {
     fileprivate mutating func relation(_ relation: UserRelation) {
-        let isKnown = relation.hasCaller != nil
         let type: Int64 = (relation.isListed ? 1 : 0) + (relation.hasCaller == true ? 2 : 0)
         object { json in
             json.member("userID", relation.user.id)
-            json.member("resultCode", isKnown ? 0 : Int64(Refusal.unavailable.code))
-            json.member("resultInfo", isKnown ? "" : Refusal.unavailable.detail)
+            if relation.isUnknown {
+                json.member("resultCode", Int64(ChainCode.noSuchUser.rawValue))
+                json.member("resultInfo", ChainCode.noSuchUser.text)
+            } else {
+                let isAnswered = relation.hasCaller != nil
+                json.member("resultCode", isAnswered ? 0 : Int64(Refusal.unavailable.code))
+                json.member("resultInfo", isAnswered ? "" : Refusal.unavailable.detail)
+            }
             json.member("resultType", type)
         }
     }
