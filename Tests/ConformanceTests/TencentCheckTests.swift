@@ -84,8 +84,10 @@ extension ConformanceTests {
                 let body = #"{"asUser":"\#(user)","userID":"\#(other)","force":true}"#
                 return code(try await app.call("addFriend", body, as: "operator", isAdmin: true, node: node))
             }
-            let refused = try await app.call("addFriend", #"{"userID":"ben","force":true}"#)
-            #expect(refused.status == 403 && refused.json["detail"]?.text?.hasPrefix("force") == true, "\(refused.json)")
+            for body in [#"{"userID":"ben","force":true}"#, #"{"userID":7,"addType":"triple","force":true}"#] {
+                let refused = try await app.call("addFriend", body)
+                #expect(refused.status == 403 && refused.json["detail"]?.text?.hasPrefix("force") == true, "\(refused.json)")
+            }
             #expect(code(try await app.call("addFriend", #"{"userID":"ben","force":false}"#)) == 30_539)
             #expect(try await force("ann", "ben", node: 1) == 0)
             _ = try await app.call("addBlackList", #"{"userIDs":["ann"]}"#, as: "cid", node: 2)
@@ -148,10 +150,15 @@ extension ConformanceTests {
             let answer = try await app.call("importFriends", body, as: "operator", isAdmin: true, node: 1)
             #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(words) == true, "\(answer.json)")
             #expect(try await app.call("getFriendList", "{}", as: "operator")["friendList"].elements == [])
-            for (name, body) in [("importFriends", #"{"friends":[{"userID":"ben"}]}"#), ("deleteAllFriends", #"{"delType":1}"#)] {
+            let right = [("importFriends", #"{"friends":[{"userID":"ben"}]}"#), ("deleteAllFriends", #"{"delType":1}"#)]
+            // The role comes first: whatever the body is, and whatever the key.
+            let bad = ["importFriends", "deleteAllFriends", "checkBlackList"].flatMap { name in [body, "{", "[]"].map { (name, $0) } }
+            for (name, body) in right + bad {
                 let refused = try await app.call(name, body, as: "operator", node: 2)
-                #expect(refused.code == 403 && refused.json["detail"]?.text?.hasPrefix(name) == true)
+                #expect(refused.status == 403 && refused.code == 403 && refused.detail.hasPrefix(name), "\(name) \(body): \(refused.json)")
             }
+            let key = String(repeating: "k", count: 65)
+            #expect(try await app.exchange("importFriends", body, key: key, as: "operator", node: 0).status == 403)
         }
 
         @Test("P13 The source of a friend has its prefix and at most 8 bytes after it; anything else is 6017, and adds nobody")

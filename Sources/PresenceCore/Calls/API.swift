@@ -39,13 +39,15 @@ package enum API {
     package static func parse(
         _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy: Policy
     ) throws(Problem) -> Parsed {
+        // Without the role there is nothing to mend in the body.
+        if let need = operation.needOfAdmin { try caller.mustBeAdmin(to: need) }
         let fields = try Fields(body)
+        if let need = try operation.needOfAdmin(in: fields) { try caller.mustBeAdmin(to: need) }
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
         var parsed = try type.parse(fields, subject, policy).signed(by: caller)
         // A call that ends a session is no sign of it. To all others but those that need it, the field is one of the unknown ones.
         if subject == caller.user, operation != .logout { parsed.sign = parsed.session ?? (try? fields.session()) }
-        if !caller.isAdmin, let need = parsed.call.needOfAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
         try policy.allow(type.scope(of: parsed.call, by: subject))
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
             throw Problem(status: 400, code: first.code, detail: first.reason, rule: first.rule, errors: parsed.errors)
@@ -92,6 +94,15 @@ package enum API {
             parsed.unsure = unsure
             try operation.type.write(any: answer, to: parsed, owner, into: &json)
         }
+    }
+}
+
+extension Caller {
+    /// Throws unless the token has the role of an app's back end.
+    ///
+    /// - Parameter need: the effect that needs the role, in words.
+    fileprivate func mustBeAdmin(to need: String) throws(Problem) {
+        if !isAdmin { throw .wrongRole("\(need); only a token with role \"admin\" may do this") }
     }
 }
 

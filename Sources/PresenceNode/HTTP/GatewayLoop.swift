@@ -117,8 +117,8 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let parsed: API.Parsed
         let key: CallKey?
         do throws(Problem) {
-            key = try operation.key(header, body: body)
             parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.shared(of: caller.user).policy)
+            key = try operation.key(header, body: body)
         } catch {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation, span: span)

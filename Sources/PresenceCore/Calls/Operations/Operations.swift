@@ -138,18 +138,25 @@ public enum Call: Equatable, Sendable {
     }
 }
 
-extension Call {
-    /// The effect of the call that only an app's back end may have, in words; nil for a call of everybody.
+extension API.Operation {
+    /// The effect of the operation that only an app's back end may have, in words; nil for an operation of everybody.
     var needOfAdmin: String? {
         switch self {
-        case .chain(.add(_, let request, _, _)) where request.isForced: "force: adds a friend without an approval"
-        case .checkRelations(_, .blocked, _): "checkBlackList: tells who has blocked a user"
-        case .friendCall(.importFriends): "importFriends: adds friends without a request"
-        case .chain(.deleteAll): "deleteAllFriends: empties a friend list"
+        case .checkBlackList: "checkBlackList: tells who has blocked a user"
+        case .importFriends: "importFriends: adds friends without a request"
+        case .deleteAllFriends: "deleteAllFriends: empties a friend list"
         default: nil
         }
     }
 
+    /// The same for the fields of a call. Each operation also has `asUser`: see ``API/subject(asUser:caller:)``.
+    func needOfAdmin(in fields: Fields) throws(Problem) -> String? {
+        guard self == .addFriend, try fields.bool("force") == true else { return nil }
+        return "force: adds a friend without an approval"
+    }
+}
+
+extension Call {
     /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {
