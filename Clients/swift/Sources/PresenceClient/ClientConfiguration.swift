@@ -6,7 +6,7 @@ public struct ClientConfiguration: Sendable {
     public typealias TokenProvider = @Sendable () async throws -> String
 
     /// The base URLs of nodes of one cluster, or of a proxy in front of them: `https://presence.example.com`. HTTP/2 with TLS, HTTP/1.1
-    /// without.
+    /// without. Without credentials, a query or a fragment: the ``token`` names the user.
     public var addresses: [String]
     /// The source of tokens.
     public var token: TokenProvider
@@ -75,7 +75,7 @@ public struct ClientConfiguration: Sendable {
         return try URLSessionTransport(self)
     }
 
-    /// Throws if an address is not a URL with `http://` or `https://`.
+    /// Throws if an address is not a URL with `http://` or `https://`, or has credentials, a query or a fragment.
     func checkAddresses() throws(PresenceError) {
         for address in addresses {
             let scheme = ["http://", "https://"].first { address.lowercased().hasPrefix($0) }
@@ -83,6 +83,14 @@ public struct ClientConfiguration: Sendable {
                 throw PresenceError(
                     code: .badParameter, title: "bad parameter",
                     detail: "addresses: \"\(address)\" is not a URL with http:// or https://; \"https://presence.example.com\" is right")
+            }
+            let rest = address.dropFirst(scheme.count)
+            let hasCredentials = rest.prefix { !"/?#".contains($0) }.contains("@")
+            guard !hasCredentials, !rest.contains(where: { $0 == "?" || $0 == "#" }) else {
+                throw PresenceError(
+                    code: .badParameter, title: "bad parameter",
+                    detail: "addresses: \"\(address)\" is not a URL like http://HOST or https://HOST/PATH, "
+                        + "without credentials, a query and a fragment")
             }
         }
     }
