@@ -112,9 +112,7 @@ public struct FactFileImport: Sendable {
 
     private func send(_ batch: FactBatch) async throws -> [Outcome] {
         do { return try await outcomes(of: batch) } catch let error as ImportCalls.Refused {
-            guard error.isOfRow else {
-                throw ImportError("the node refuses the import: \(error.status), code \(error.code): \(error.detail)", isOfCluster: true)
-            }
+            guard error.isOfRow else { throw error.ofImport }
             // The refusal of a call with one fact is about this fact.
             guard batch.lines.count > 1 else { return [.refused(RowRefusal(code: error.code, reason: error.detail))] }
         }

@@ -235,13 +235,6 @@ public struct FriendImport: Sendable {
     }
 }
 
-extension ImportCalls.Refused {
-    /// The error of an import whose call the node refuses for all rows.
-    fileprivate var ofImport: ImportError {
-        ImportError("the node refuses the import: \(status), code \(code): \(detail)", isOfCluster: true)
-    }
-}
-
 extension FriendImport.Batch {
     /// Whether the row may go into the same call: it is about another friend of the same user.
     fileprivate func hasRoom(for row: FriendRow) -> Bool {

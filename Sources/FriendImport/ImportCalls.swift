@@ -8,9 +8,13 @@ import PresenceWire
 struct ImportCalls: Sendable {
     /// A call that a node has refused: repeating it is useless.
     struct Refused: Error {
+        let url: String
         let status: UInt
         let code: Int
         let detail: String
+
+        /// The error of an import whose calls the node refuses, whatever their rows are.
+        var ofImport: ImportError { ImportError("\(url) answered \(status): \(detail)", isOfCluster: true) }
 
         /// Whether a row is at fault: a parameter (6017) or an ID (7003) breaks a rule, or a user is not registered (70107).
         var isOfRow: Bool { [6017, 7003, 70107].contains(code) }
@@ -135,7 +139,7 @@ struct ImportCalls: Sendable {
         guard status == 200, let answer else {
             var code = 0
             if case .integer(let number)? = answer?["code"] { code = Int(number) }
-            throw Refused(status: status, code: code, detail: detail)
+            throw Refused(url: target + path, status: status, code: code, detail: detail)
         }
         let results = Self.elements(answer["resultList"]) + [answer]
         // A result that is unknown becomes known by the next attempt.

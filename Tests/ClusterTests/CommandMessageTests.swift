@@ -145,7 +145,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("A token that a node refuses is an error with the answer's detail, and exits with 1 in each command") func refusedToken()
+    @Test("A token that a node refuses is an error with the URL and the answer's detail in each command") func refusedToken()
         async throws
     {
         let fixture = try await ServedCluster.start()
@@ -159,6 +159,17 @@ import Testing
         for (command, url) in calls {
             let text = "rollcall: \(url) answered 401: the token is not three parts in Base64url"
             try await check(command + ["--token", "garbage"], 1, text)
+        }
+        let facts = "\(fixture.directory)/facts.ndjson"
+        let fact = #"{"userID":"ann","kind":"friend","key":"ben","value":{"addTime":1}}"#
+        try Data("\(fact)\n".utf8).write(to: URL(filePath: facts))
+        let imports: [(arguments: [String], url: String)] = [
+            ([try friends(in: fixture.directory), "--target", client], "\(client)/v1/importFriends"),
+            ([facts, "--ops", ops], "\(ops)/admin/v1/importFacts"),
+        ]
+        for (arguments, url) in imports {
+            let text = "rollcall: \(url) answered 401: the token is not three parts in Base64url"
+            try await check(["import"] + arguments + ["--token", "garbage"], ExitCode.unavailable, text)
         }
         try await fixture.stop()
     }
