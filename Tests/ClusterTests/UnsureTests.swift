@@ -28,6 +28,10 @@ import Testing
         #expect(marked.contains("\nid: 0\n"), "a client that resumes elsewhere is sent everything: \(marked)")
         #expect(ContinuousClock.now - stoppedAt < .seconds(10))
         try await cluster.until("answers are marked") { try await flags(cluster) == [true, true] }
+        let carl = try RawConnection(port: cluster.nodes[0].ports.client)
+        carl.send(try streamRequest(of: "carl"))
+        let connected = try await carl.receive(until: "event: onConnected\nid: 0\n")
+        #expect(connected.split(separator: "\n").filter { $0.hasPrefix("id: ") }.allSatisfy { $0 == "id: 0" }, "\(connected)")
         for user in ["ann", "bob", "carl", "dora"] {
             let askedAt = ContinuousClock.now
             let answer = try await cluster.call("setSelfStatus", #"{"customStatus":"not here"}"#, as: user)

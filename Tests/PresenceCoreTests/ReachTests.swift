@@ -75,6 +75,42 @@ import Testing
         #expect(!cluster.processes[2].node.cluster.unsure.contains(user(far)))
     }
 
+    @Test("While a node is unsure about some users, the events that sessions share give no position, whomever they are about")
+    mutating func sharedEvents() {
+        let (near, far) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 1))
+        let devices = ["ios", "web"].map { cluster.login("bob", on: 0, platform: $0) }
+        for type: UInt8 in [1, 2] {
+            cluster.call(.subscribeUserStatus([user(near)], seconds: nil, sync: false, subscribeType: type), by: "bob", on: 0)
+        }
+        cluster.advance(.seconds(1))
+        setNick("before", of: near)
+        for device in devices { #expect(cluster.clients[device].lastEventID > 0) }
+        cutOff(0, from: [1])
+        cluster.advance(.seconds(2))
+        #expect(cluster.processes[0].node.cluster.unsure.contains(user(far)))
+        setNick("unsure", of: near)
+        for device in devices {
+            #expect(cluster.clients[device].events.last?.name == "onUserProfileChanged")
+            #expect(cluster.clients[device].lastEventID == 0)
+        }
+        cluster.setStatus(near, "unsure", on: 0)
+        cluster.advance(.milliseconds(100))
+        for device in devices {
+            #expect(cluster.clients[device].view[near]?["customStatus"] == .string("unsure"))
+            #expect(cluster.clients[device].lastEventID == 0)
+        }
+        cluster.losing = []
+        for (from, to) in [(0, 1), (1, 0)] { cluster.link(from, to) }
+        cluster.advance(.seconds(2))
+        setNick("after", of: near)
+        for device in devices { #expect(cluster.clients[device].lastEventID > 0) }
+    }
+
+    private mutating func setNick(_ nick: String, of name: String) {
+        cluster.call(.friendCall(.modifyProfile([Profile.Change(name: "Nick", value: .text(nick))])), by: name, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
     @Test("A node that hears no majority changes no fact, and nothing of the refused call remains")
     mutating func refusedChange() {
         let own = cluster.user(ownedBy: 0)
