@@ -20,8 +20,8 @@ let commit = Context.environment["BUILD_COMMIT"].flatMap { $0.allSatisfy { $0.is
 /// `BUILD_SUITES=computing` builds the core and its suites alone, in a third of the time. `make smoke` sets it.
 let isCoreOnly = Context.environment["BUILD_SUITES"] == "computing"
 
-/// Tests run an optimized core, with the checks of arithmetic, of exclusive access and of `assert`: the suites take half the time. One module at
-/// a time would optimize more, and would compile all of the core for each changed line.
+/// Tests run an optimized core, with the checks of arithmetic, of exclusive access and of `assert`: the suites take a third of the time.
+/// One module at a time would optimize more, and would compile all of the core for each changed line.
 let coreSettings = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
 /// The core, and its suites: what needs no socket, no TLS and no database.
