@@ -248,7 +248,7 @@ extension ConformanceTests {
             }
         }
 
-        @Test("A user whom a friends-only user adds sees the user at once, and the other friends are told nothing")
+        @Test("A user whom a friends-only user adds sees the user at once, and the other friends are told nothing, by no version either")
         func revealed() async throws {
             let app = try await App("rollcall")
             _ = try await app.login("ann", node: 0)
@@ -266,6 +266,8 @@ extension ConformanceTests {
             #expect(try await seen(by: "eve", in: app) == ["ONLINE", "ONLINE", "ONLINE"])
             try await fence("ben", ben, "fence", in: app, node: 1)
             #expect(ben.statuses(of: "ann").count == told)
+            let version = ben.statuses(of: "ann").last?["version"]?.text
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "ben", node: node)["version"]?.text == version) }
         }
 
         @Test(

@@ -27,12 +27,33 @@ extension ConformanceTests {
             let busy = try await bob.status(of: "ann") { $0["customStatus"]?.text == "busy" }
             let answer = try await app.call(hiding.operation, hiding.body, as: "ann", node: 2)
             #expect(answer.code == 0, "\(answer.json)")
+            try await expectLoss(after: busy, shownTo: bob, in: app)
+            ann.close()
+        }
+
+        /// Expects that bob sees ann OFFLINE at each node and in a stream, as a user who was lost one grace before, and after a status.
+        private func expectLoss(after busy: JSON, shownTo bob: Session, in app: App) async throws {
             // Nobody sees the user once the call is answered.
             for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node)["statusType"]?.text == "OFFLINE") }
             let gone = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
             let (seen, changed) = (gone["lastSeenTime"]?.number ?? 0, gone["lastOnlineStatusUpdateTime"]?.number ?? 0)
             #expect(changed - seen == 2_000, "last seen \(seen), OFFLINE \(changed)")
             #expect(seen >= busy["lastUpdateTime"]?.number ?? .max, "last seen \(seen), after \(busy)")
+        }
+
+        @Test("A friend whom a user removes from the own list right after a change sees a loss, and keeps the user in the list")
+        func removesFriend() async throws {
+            let app = try await App("rollcall")
+            let ann = try await app.login("ann", node: 0)
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("addFriend", #"{"userID":"bob"}"#, as: "ann", node: 1).code == 0)
+            #expect(try await app.call("setVisibility", #"{"visibility":"friends"}"#, as: "ann", node: 1).code == 0)
+            #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
+            let busy = try await bob.status(of: "ann") { $0["customStatus"]?.text == "busy" }
+            let answer = try await app.call("deleteFriends", users(["bob"], #""delType":1"#), as: "ann", node: 2)
+            #expect(answer["resultList"].elements.map { $0["resultCode"]?.number } == [0])
+            try await expectLoss(after: busy, shownTo: bob, in: app)
+            #expect(try await app.call("getFriendList", "{}", as: "bob", node: 2)["total"].number == 1)
             ann.close()
         }
 

@@ -171,9 +171,28 @@ import Testing
         #expect(query() == .offline)
         for (hides, status) in [(false, StatusType.online), (true, .offline)] {
             cluster.call(.setAppPolicy(Array(#"{"settings":{"block.hidesStatus":\#(hides)}}"#.utf8)), by: ann, on: 0)
-            cluster.advance(.seconds(1))
+            cluster.advance(.seconds(3))
             #expect(query() == status)
         }
+    }
+
+    @Test("A policy that begins to hide blockers soon after a change shows blocked users a loss", arguments: [false, true])
+    mutating func policyChangesSoon(endsFriendship: Bool) throws {
+        set(#"{"block.hidesStatus":false}"#)
+        if endsFriendship { add(ben, by: ann) }
+        block([ben], by: ann)
+        cluster.advance(.seconds(5))
+        cluster.setStatus(ann, "busy", on: 0)
+        cluster.advance(.milliseconds(500))
+        let changedAt = cluster.now.wall
+        set(#"{"block.hidesStatus":true}"#)
+        cluster.advance(.milliseconds(1_800))
+        #expect(seenStatus == "ONLINE" && query() == .online)
+        cluster.advance(.milliseconds(400))
+        let view = try #require(cluster.clients[benPhone].view[ann])
+        let (seenAt, goneAt) = (view["lastSeenTime"]!.number, view["lastOnlineStatusUpdateTime"]!.number)
+        #expect(seenStatus == "OFFLINE" && query() == .offline)
+        #expect(goneAt - seenAt == 2_000 && seenAt >= changedAt)
     }
 
     @Test("An owner that kept the user for another one while the policy changed follows it") mutating func policyOfNextOwner() {

@@ -17,13 +17,15 @@ import Testing
         cluster.advance(.seconds(5))
     }
 
-    private mutating func version(seenBy viewer: String, on node: Int) -> Version? {
+    private mutating func record(seenBy viewer: String, on node: Int) -> Record? {
         let answer = cluster.call(.getUserStatus([user("ann")]), by: viewer, on: node)
         guard case .userStatusList(let records, _, _) = answer else { return nil }
-        return records.first??.version
+        return records.first ?? nil
     }
 
-    private mutating func versions() -> [Version?] { (0..<3).map { version(seenBy: "bob", on: $0) } }
+    private mutating func version(seenBy viewer: String, on node: Int) -> Version? { record(seenBy: viewer, on: node)?.version }
+
+    private mutating func versions(seenBy viewer: String = "bob") -> [Version?] { (0..<3).map { version(seenBy: viewer, on: $0) } }
 
     private var pushed: Int { cluster.clients[bob].events.count }
 
@@ -96,6 +98,63 @@ import Testing
         cluster.advance(.seconds(3))
         let again = try #require(version(seenBy: "cid", on: 1))
         #expect(again > shown && version(seenBy: "bob", on: 1) == seen)
+    }
+
+    @Test("No new friend and no end of a friendship moves the version that the other friends see")
+    mutating func friends() throws {
+        cluster.login("dan", on: 2)
+        cluster.call(.friendCall(.importFriends([FriendImport(user: user("bob"))])), by: "ann", on: 2)
+        cluster.call(.setVisibility(.init(mode: .friends)), by: "ann", on: 2)
+        cluster.advance(.seconds(5))
+        let (before, events) = (versions(), pushed)
+        #expect(Set(before).count == 1 && before[0] != nil)
+        let changes: [Call] = [
+            .chain(.add(user("dan"), SentRequest(addTime: 0), isTwoWay: false)), .chain(.delete([user("dan")], isTwoWay: false)),
+            .chain(.add(user("dan"), SentRequest(addTime: 0), isTwoWay: true)), .chain(.delete([user("dan")], isTwoWay: true)),
+            .friendCall(.importFriends([FriendImport(user: user("dan"))])),
+        ]
+        var shown = try #require(version(seenBy: "dan", on: 2))
+        for change in changes {
+            cluster.call(change, by: "ann", on: 2)
+            cluster.advance(.seconds(5))
+            #expect(versions() == before && pushed == events, "\(change)")
+            let versions = versions(seenBy: "dan")
+            let new = try #require(versions[0])
+            #expect(Set(versions).count == 1 && new > shown, "\(change)")
+            shown = new
+        }
+        #expect(record(seenBy: "dan", on: 0)?.statusType == .online)
+        cluster.setStatus("ann", "next", on: 0)
+        cluster.advance(.milliseconds(100))
+        let next = versions()
+        #expect(Set(next).count == 1 && next == versions(seenBy: "dan") && pushed == events + 1)
+    }
+
+    @Test(
+        "The end of a block or of a visibility moves no version for a viewer who sees the same OFFLINE",
+        arguments: [false, true], [false, true])
+    mutating func returnsToTheSame(isBlock: Bool, hidesOnline: Bool) throws {
+        let hiding = { (isHidden: Bool) -> Call in
+            isBlock ? .chain(.setBlocked([user("bob")], isHidden)) : .setVisibility(.init(isInvisible: isHidden))
+        }
+        if hidesOnline { cluster.call(hiding(true), by: "ann", on: 2) }
+        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.lose(client) }
+        cluster.advance(.seconds(5))
+        if !hidesOnline { cluster.call(hiding(true), by: "ann", on: 2) }
+        cluster.advance(.seconds(5))
+        let (before, events) = (try #require(record(seenBy: "bob", on: 1)), pushed)
+        #expect(before.statusType == .offline)
+        for isHidden in [false, true, false] {
+            cluster.call(hiding(isHidden), by: "ann", on: 0)
+            cluster.advance(.seconds(1))
+            for node in 0..<3 { #expect(record(seenBy: "bob", on: node)?.version == before.version, "\(isHidden)") }
+            #expect(pushed == events)
+        }
+        cluster.login("ann", on: 0)
+        cluster.advance(.milliseconds(100))
+        let versions = versions()
+        let shown = try #require(versions[0])
+        #expect(Set(versions).count == 1 && shown > before.version && pushed == events + 1)
     }
 
     @Test("A record that names an older version than the one it replaces is shown under its own version")

@@ -148,7 +148,7 @@ import Testing
 
 extension Node {
     /// The live keys of a user's list here.
-    fileprivate func liveKeys(_ kind: Row.Kind, of user: UserID) -> [String] {
+    func liveKeys(_ kind: Row.Kind, of user: UserID) -> [String] {
         machines.owner.index(ofKnown: user).map { machines.owner.users[$0].list(kind).liveKeys } ?? []
     }
 }

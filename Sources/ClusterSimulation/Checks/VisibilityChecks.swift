@@ -11,8 +11,11 @@ enum VisibilityChecks {
             rule.blocked = isBlocked ? [cluster.userID(viewer)] : []
         }
         guard rule.mode == .friends else { return rule.lets(cluster.userID(viewer)) }
+        // A friend who has removed the user sees a loss after the answer: up to one call later.
+        let settings = cluster.options.settings
+        let wait = settings.policy.offlineGrace > .zero ? Nanoseconds(settings.callTimeout.wholeNanoseconds) : 0
         // Nodes that have lost two replicas may lack the end of a friendship.
-        let mayBeFriend = cluster.isExcused(by: .crippled) || cluster.truth.chain.mayBeFriend(viewer, of: user, since: moment)
+        let mayBeFriend = cluster.isExcused(by: .crippled) || cluster.truth.chain.mayBeFriend(viewer, of: user, since: moment - wait)
         rule.friends = mayBeFriend ? [cluster.userID(viewer)] : []
         return rule.lets(cluster.userID(viewer))
     }

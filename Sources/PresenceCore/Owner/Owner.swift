@@ -112,7 +112,7 @@ package struct Owner: ~Copyable {
     /// Decides the record of a user after a change, and publishes it if that writes it. Returns whether it was published.
     @discardableResult
     mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), in turn: inout Turn) -> Bool {
-        if change.visibility == nil, let visibility = ChainVisibility(user: user).dueBlocks(with: change, by: &self, in: &turn) {
+        if change.visibility == nil, let visibility = ChainVisibility(user: user).dueHides(with: change, by: &self, in: &turn) {
             var change = change
             change.visibility = visibility
             return refresh(user, change, in: &turn)

@@ -12,6 +12,8 @@ public struct Privacy: Hashable, Sendable {
     static let allContentsMax = contentsMax + 4
     /// Most viewers with a view of their own. Beyond it those without a hidden view lose theirs, and then those who were excluded first.
     public static let namedMax = 4_096
+    /// Most viewers who may see the user again and have a view of their own, for new friends to have one as well.
+    static let newFriendsMax = 64
 
     /// The view that a viewer has received of a user who hides, or has hidden.
     public struct View: Hashable, Sendable {
@@ -142,10 +144,20 @@ public struct Privacy: Hashable, Sendable {
         if let view, !visibility.lets(viewer) { return hiddenView(view) }
         var shown = record
         shown.version = record.versionHeld
-        guard let view, view.isOfReturn else { return shown }
-        // The hiding, as the viewer has seen it, has a version of its own.
-        shown.version = max(shown.version, view.version)
-        return shown.returned(after: hiddenView(view), at: view.admittedAt)
+        return view.map { self.shown(shown, after: $0) } ?? shown
+    }
+
+    /// The record as it is shown after a view.
+    ///
+    /// The hiding, as the viewer has seen it, has a version of its own. It stays while the viewer sees no change, because the user was not
+    /// ONLINE at the return and has not changed since: see ``view(after:from:to:_:)``.
+    private func shown(_ record: Record, after view: View) -> Record {
+        guard view.isOfReturn else { return record }
+        let hiddenView = hiddenView(view)
+        var shown = record.returned(after: hiddenView, at: view.admittedAt)
+        let isStill = view.version.milliseconds < view.admittedAt && record.lastUpdateTime <= view.admittedAt
+        shown.version = isStill && shown.looksLike(hiddenView) ? view.version : max(record.version, view.version)
+        return shown
     }
 
     private func namedView(of viewer: UserID) -> View? {
@@ -183,12 +195,14 @@ public struct Privacy: Hashable, Sendable {
         let change = Change(hiddenView: hiddenView, time: time, wall: wall ?? time.milliseconds)
         let othersView = visibility.letsOthers && others?.isOfReturn == false ? nil : others
         next.others = next.view(after: othersView, from: visibility.letsOthers, to: new.letsOthers, change)
-        let isByFriends = new.isSameChoice(as: visibility) && new.blocked == visibility.blocked
-        for user in (visibility.changedUsers(by: new) + named.map(\.user)).sortedSet {
+        let changedUsers = visibility.changedUsers(by: new)
+        // The row of a visibility does not repeat the friends. So strangers of whom many become friends see the times of the record.
+        let isByManyFriends =
+            new.isSameChoice(as: visibility) && new.blocked == visibility.blocked
+            && changedUsers.count + named.count { $0.view?.isOfReturn ?? false } > Self.newFriendsMax
+        for user in (changedUsers + named.map(\.user)).sortedSet {
             let isAdmitted = new.lets(user)
-            // The row of a visibility does not repeat the friends. So a stranger who becomes one sees the times of the record.
-            let isNewFriend = isByFriends && isAdmitted && name(of: user) == nil
-            let held = isNewFriend ? nil : view(of: user)
+            let held = isByManyFriends && isAdmitted && name(of: user) == nil ? nil : view(of: user)
             let view = next.view(after: held, from: visibility.lets(user), to: isAdmitted, change)
             let common = isAdmitted && next.others?.isOfReturn == false ? nil : next.others
             if view != common { next.named.append(Named(user: user, view: view)) }
@@ -244,15 +258,13 @@ public struct Privacy: Hashable, Sendable {
                 heldVersion = nil
                 return nil
             }
-            (view.admittedAt, view.version) = (change.wall, change.time)
+            view.admittedAt = change.wall
+            // The hidden view of a user who is not ONLINE is the record.
+            let isOnline = change.hiddenView.version == change.time
+            if isOnline || shown(change.hiddenView, after: view).version != view.version { view.version = change.time }
             return view
         case (true, false):
-            let returned = view.map { view in
-                var hidden = change.hiddenView
-                hidden.version = max(hidden.version, view.version)
-                return hidden.returned(after: hiddenView(view), at: view.admittedAt)
-            }
-            return self.view(of: returned ?? change.hiddenView, change)
+            return self.view(of: view.map { shown(change.hiddenView, after: $0) } ?? change.hiddenView, change)
         }
     }
 
@@ -323,11 +335,12 @@ public struct Privacy: Hashable, Sendable {
         visibility.changedUsers(by: old?.visibility ?? Visibility()) + (named + (old?.named ?? [])).map(\.user)
     }
 
-    /// The version that viewers without a name receive, if those who may see the user hold `version`.
-    fileprivate func versionForOthers(_ version: Version) -> Version {
-        guard let others else { return version }
-        guard visibility.letsOthers else { return others.version }
-        return others.isOfReturn ? max(version, others.version) : version
+    /// The version that viewers without a name receive of a record.
+    fileprivate func versionForOthers(of record: Record) -> Version {
+        var shown = record
+        shown.version = record.versionHeld
+        guard let others else { return shown.version }
+        return visibility.letsOthers ? self.shown(shown, after: others).version : others.version
     }
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
@@ -471,7 +484,7 @@ extension Record {
         // Without an older view every viewer is shown at least the version that is held. A hidden view that this visibility does not know
         // may be newer than that.
         guard privacy.hasView(before: old.version) || versionHeld < old.version else { return false }
-        let (before, after) = (old.privacy?.versionForOthers(old.versionHeld) ?? old.versionHeld, privacy.versionForOthers(versionHeld))
+        let (before, after) = (old.privacy?.versionForOthers(of: old) ?? old.versionHeld, privacy.versionForOthers(of: self))
         if after < before { return true }
         // A node that does not know the friends shows the user to nobody. The next owner raises all hidden views.
         guard privacy.visibility.mode != .friends || privacy.visibility.friends != nil else { return false }

@@ -59,10 +59,13 @@ public struct Visibility: Hashable, Sendable {
         return changed.sortedSet
     }
 
+    /// The viewers whom this visibility admits and `new` excludes, apart from those whom neither names; sorted.
+    public func excluded(by new: Visibility) -> [UserID] { changedUsers(by: new).filter { lets($0) && !new.lets($0) } }
+
     /// Whether `new` excludes a viewer whom this visibility admits.
     public func isClosed(by new: Visibility) -> Bool {
         guard new.letsOthers || !letsOthers else { return true }
-        return changedUsers(by: new).contains { lets($0) && !new.lets($0) }
+        return !excluded(by: new).isEmpty
     }
 
     /// A change of a visibility. A nil field stays unchanged. Lists may have any order.

@@ -1,10 +1,10 @@
 import PresenceWire
 
-/// Blocks that hide their user later, so that the user looks lost: see ``HidingTime``.
+/// Blocks and ends of friendships that hide their user later, so that the user looks lost: see ``HidingTime``.
 ///
-/// A block takes effect for the lists at once. Its call is answered when no live node shows the user to the blocked viewers any more.
+/// They take effect for the lists at once. The call is answered when no live node shows the user to these viewers any more.
 extension Chain {
-    /// Has a call wait for the hiding of its user, if viewers whom it has blocked still see the user.
+    /// Has a call wait for the hiding of its user, if viewers from whom it hides the user still see the user.
     mutating func awaitHiding(of call: UInt64, _ owner: borrowing Owner) {
         if calls[call]?.awaitHiding(by: owner) ?? false { hiding.insert(call) }
     }

@@ -100,9 +100,11 @@ struct Chain {
             if begunAt > .zero { begunAt.stamp += 4 }
             begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
         }
-        if calls[id]?.isUnderWay ?? false { kept.keep(nil, of: &owner, into: &cluster.outbox) }
         showLists(of: request.user, after: decisions.map(\.decision), &owner, in: &cluster.outbox[at: now])
         awaitHiding(of: id, owner)
+        if let call = calls[id], request.key != nil {
+            kept.keep(call.awaitsHiding(by: owner) ? nil : call.answerToKeep, of: &owner, into: &cluster.outbox)
+        }
         owner.removeBlank(request.user)
     }
 
@@ -122,13 +124,13 @@ struct Chain {
         if item.isRetry, item.begunAt > .zero, !beginning.isDone,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {
-            return end(item, as: code, of: pair.user, &owner, &cluster, at: now)
+            return end(item, as: code, of: pair.user, &cluster)
         }
         switch beginning {
-        case .ended(let code): end(item, as: code, of: pair.user, &owner, &cluster, at: now)
+        case .ended(let code): end(item, as: code, of: pair.user, &cluster)
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, showsLists: false, in: &cluster.outbox[at: now])
-            decide(code, for: item.waiter, &owner, in: &cluster.outbox[at: now])
+            calls[item.waiter.call]?.decide(item.waiter.position, as: code)
             cluster.outbox.stepWhenStored(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
             let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
@@ -140,10 +142,8 @@ struct Chain {
     }
 
     /// Ends a decision that changes nothing, because of what the user's rows say.
-    private mutating func end(
-        _ item: Item, as code: ChainCode, of user: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) {
-        decide(code, for: item.waiter, &owner, in: &cluster.outbox[at: now])
+    private mutating func end(_ item: Item, as code: ChainCode, of user: UserID, _ cluster: inout Cluster) {
+        calls[item.waiter.call]?.decide(item.waiter.position, as: code)
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
         cluster.outbox.deferred.append(DeferredContinuation(users: [user], continuation: .step(step)))
     }
@@ -162,12 +162,9 @@ struct Chain {
         ChainRules(user: owner.users[user], policy: owner.policies.policy(of: owner.users.user(at: user)))
     }
 
-    /// Records a result whose rows are about to be written. Those of the last result of a call have the answer of the call with them.
-    private mutating func decide(
-        _ code: ChainCode, for waiter: Waiter, _ owner: inout Owner, in turn: inout Turn
-    ) {
-        calls[waiter.call]?.decide(waiter.position, as: code)
-        guard let call = calls[waiter.call], let answer = call.answerToKeep, !call.awaitsHiding(by: owner) else { return }
+    /// Keeps the answer of a call, with the rows of its last result.
+    private func keepAnswer(of call: UInt64, _ owner: inout Owner, in turn: inout Turn) {
+        guard let call = calls[call], let answer = call.answerToKeep, !call.awaitsHiding(by: owner) else { return }
         AnsweredCalls(request: call.request, peer: 0, now: turn.now).keep(answer, of: &owner, into: &turn.outbox)
     }
 
@@ -278,7 +275,10 @@ struct Chain {
         let endedAt = Version(stamp: known.command.version.correctionStamp, node: owner.clock.node)
         owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, in: &cluster.outbox[at: now])
         open[pair]?.phase = .ending
-        for waiter in known.waiters { decide(code, for: waiter, &owner, in: &cluster.outbox[at: now]) }
+        for waiter in known.waiters {
+            calls[waiter.call]?.decide(waiter.position, as: code)
+            keepAnswer(of: waiter.call, &owner, in: &cluster.outbox[at: now])
+        }
         cluster.outbox.stepWhenStored(.ended(pair, version: known.command.version, code))
     }
 
@@ -334,6 +334,7 @@ struct Chain {
         }
         for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
         showLists(of: pair.user, after: items.map(\.decision), &owner, in: &cluster.outbox[at: now])
+        for item in items { keepAnswer(of: item.waiter.call, &owner, in: &cluster.outbox[at: now]) }
     }
 
     // MARK: Owners

@@ -45,10 +45,7 @@ struct ChainVisibility {
         let privacy = owner.users[user].record.privacy ?? Privacy()
         var new = privacy.visibility
         if kind != .blocked, new.mode == .friends { new.friends = names(.friend, by: owner) }
-        if kind != .friend {
-            let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
-            new.blocked = hides ? names(.blocked, by: owner) : []
-        }
+        if kind != .friend { new.blocked = blocksHide(by: owner) ? names(.blocked, by: owner) : [] }
         showUntilDue(&new, with: change, by: &owner, at: turn.now)
         guard new != privacy.visibility else { return nil }
         let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.nextVersion(at: turn.now)
@@ -56,50 +53,86 @@ struct ChainVisibility {
         return StatusChange.Visibility(visibility: new, writtenAt: writtenAt)
     }
 
-    /// Shows a user who has blocked viewers soon after a change to these viewers until a lost user would be OFFLINE: see ``HidingTime``.
+    /// Shows the user to viewers whom the lists exclude since a moment soon after a change, until a lost user would be OFFLINE: see
+    /// ``HidingTime``.
     ///
-    /// The rows of a block take effect at once, and have its time. So whoever owns the user then finds out when the user hides.
+    /// The rows of a block, or of the end of a friendship, take effect at once, and have its time. So whoever owns the user then finds out
+    /// when the user hides.
     private func showUntilDue(_ new: inout Visibility, with change: StatusChange, by owner: inout Owner, at now: Now) {
-        guard hasBlockToShow(by: owner) else { return }
-        let (id, known) = (owner.users.user(at: user), owner.users[user].record.privacy?.visibility ?? Visibility())
+        let known = owner.users[user].record.privacy?.visibility ?? Visibility()
         var (viewers, first) = ([UserID](), Milliseconds.max)
-        for entry in owner.users[user].list(.blocked).entries where !entry.isRemoved {
-            let viewer = UserID(entry.key, besides: id)
-            guard known.lets(viewer), !hasEndedFriendship(with: entry, by: owner),
-                let end = HidingTime(user: user, askedAt: entry.version.milliseconds).end(with: change, by: owner, at: now)
-            else { continue }
+        for viewer in known.excluded(by: new) {
+            guard let end = hidingTime(for: viewer, by: owner)?.end(with: change, by: owner, at: now) else { continue }
             viewers.append(viewer)
             first = min(first, end)
         }
         guard !viewers.isEmpty else { return }
-        new.blocked.removeAll { viewers.contains($0) }
-        if let friends = new.friends { new.friends = (friends + viewers.filter { !friends.contains($0) }).sorted() }
+        let shown = Set(viewers)
+        new.blocked.removeAll { shown.contains($0) }
+        if let friends = new.friends { new.friends = (friends + viewers).sorted() }
         let due = now.instant(of: first)
         owner.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
         owner.schedule(user, at: now)
     }
 
+    /// The start of the wait until the user hides from a viewer whom the lists exclude; nil if the user hides at once.
+    private func hidingTime(for viewer: UserID, by owner: borrowing Owner) -> HidingTime? {
+        let key = String(viewer.id)
+        let friend = owner.users[user].list(.friend).entry(for: key)
+        guard let block = owner.users[user].list(.blocked).entry(for: key), !block.isRemoved, blocksHide(by: owner) else {
+            // A friend whom another side of a split has named has no row here.
+            guard let friend, friend.isRemoved, !isTold(ofEndOf: friend, viewer, by: owner) else { return nil }
+            return HidingTime(user: user, askedAt: friend.version.milliseconds)
+        }
+        // The app's policy may say only since later that blocks hide.
+        let askedAt = max(block.version.milliseconds, owner.policies.changedAt(for: owner.users.user(at: user)))
+        guard askedAt > block.version.milliseconds || !hasEndedFriendship(block, friend) else { return nil }
+        return HidingTime(user: user, askedAt: askedAt)
+    }
+
     /// Whether a block has ended, or is about to end, a friendship.
     ///
     /// The former friend is told of that end at once, and no longer follows the user by it. So the user hides from the friend at once, too.
-    private func hasEndedFriendship(with block: RowList.Entry, by owner: borrowing Owner) -> Bool {
-        guard let friend = owner.users[user].list(.friend).entry(for: block.key) else { return false }
+    private func hasEndedFriendship(_ block: RowList.Entry, _ friend: RowList.Entry?) -> Bool {
+        guard let friend else { return false }
         return !friend.isRemoved || (!friend.isUnseen && friend.version.stamp >= block.version.stamp)
     }
 
-    /// Whether a viewer on the blocklist still sees the user. Ends of blocks are shown at once, so the lists differ in length then.
-    func hasBlockToShow(by owner: borrowing Owner) -> Bool {
-        guard !owner.users[user].lists.isEmpty else { return false }
-        let blockedCount = owner.users[user].list(.blocked).liveCount
-        guard blockedCount > owner.users[user].record.privacy?.visibility.blocked.count ?? 0 else { return false }
-        return owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
+    /// Whether the user has ended a friendship on both sides, as in ``hasEndedFriendship(_:_:)``.
+    ///
+    /// A friend whom the user removes from the own list alone is told nothing, and a friend who has removed the user knows already.
+    private func isTold(ofEndOf friend: RowList.Entry, _ viewer: UserID, by owner: borrowing Owner) -> Bool {
+        owner.users[user].outboxCommand(about: viewer)?.version.stamp == friend.version.stamp
     }
 
-    /// The visibility that hides the user from blocked viewers for whom it is time, in one change with what the user's sessions have just
-    /// become; nil for no such viewers.
-    func dueBlocks(with change: StatusChange, by owner: inout Owner, in turn: inout Turn) -> StatusChange.Visibility? {
-        guard !owner.users[user].isReplica, hasBlockToShow(by: owner) else { return nil }
-        return visibility(after: .blocked, with: change, by: &owner, in: &turn)
+    private func blocksHide(by owner: borrowing Owner) -> Bool {
+        owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
+    }
+
+    /// Whether a viewer whom the lists exclude still sees the user.
+    func isShownUntilDue(to viewer: UserID, by owner: borrowing Owner) -> Bool {
+        let visibility = owner.users[user].record.privacy?.visibility ?? Visibility()
+        guard visibility.lets(viewer) else { return false }
+        let key = String(viewer.id)
+        if visibility.mode == .friends, !owner.users[user].list(.friend).contains(key) { return true }
+        return owner.users[user].list(.blocked).contains(key) && blocksHide(by: owner)
+    }
+
+    /// Whether any viewer whom the lists exclude still sees the user.
+    ///
+    /// Viewers whom the lists admit see the user at once. So the lists of the visibility differ in length then.
+    private func isShownUntilDue(by owner: borrowing Owner) -> Bool {
+        guard !owner.users[user].lists.isEmpty else { return false }
+        let visibility = owner.users[user].record.privacy?.visibility
+        if let friends = visibility?.friends, friends.count > owner.users[user].list(.friend).liveCount { return true }
+        return owner.users[user].list(.blocked).liveCount > visibility?.blocked.count ?? 0 && blocksHide(by: owner)
+    }
+
+    /// The visibility that hides the user from viewers for whom it is time, in one change with what the user's sessions have just become;
+    /// nil for no such viewers.
+    func dueHides(with change: StatusChange, by owner: inout Owner, in turn: inout Turn) -> StatusChange.Visibility? {
+        guard !owner.users[user].isReplica, isShownUntilDue(by: owner) else { return nil }
+        return visibility(after: owner.listsMayBeIncomplete ? .blocked : nil, with: change, by: &owner, in: &turn)
     }
 
     /// Shows the user's status to new friends and hides it from former ones, if the changes concern friends and the visibility does.
@@ -136,8 +169,7 @@ struct ChainVisibility {
         guard blockedCount > 0 || isForFriends else { return true }
         let visibility = owner.users[user].record.privacy?.visibility ?? Visibility()
         if isForFriends, names(.friend, by: owner) != visibility.friends { return false }
-        let hides = owner.policies.policy(of: owner.users.user(at: user)).chain.blockHidesStatus
-        return blockedCount == 0 || visibility.blocked.count == (hides ? blockedCount : 0)
+        return blockedCount == 0 || visibility.blocked.count == (blocksHide(by: owner) ? blockedCount : 0)
     }
 
     /// Whether the news of the profile wait for exactly those from whom the visibility and the app's policy keep them.
@@ -179,9 +211,13 @@ extension Record {
 }
 
 extension OwnedUser {
-    /// A visibility from a row, with the friends by the rows here. Its owner has written both together.
+    /// A visibility from a row, with the friends by the rows here.
+    ///
+    /// Its owner has written both together, unless a friend was removed and the user has not hidden from the friend yet.
     func withFriends(_ privacy: Privacy) -> Privacy {
         guard privacy.visibility.mode == .friends, privacy.visibility.friends == nil else { return privacy }
-        return privacy.withFriends(list(.friend).liveKeys.map { UserID($0, besides: record.user) })
+        let friends = list(.friend)
+        let removed = friends.removals.filter { $0.key != Row.lateMark && $0.version > privacy.version }.map { $0.key }
+        return privacy.withFriends((friends.liveKeys + removed).sorted().map { UserID($0, besides: record.user) })
     }
 }

@@ -18,9 +18,9 @@ struct WaitingChainCall {
     /// The time at which the owner answers what it has.
     private(set) var deadline: Instant
 
-    /// The phases of a block whose user hides later: see ``HidingTime``.
+    /// The phases of a call whose user hides later: see ``HidingTime``.
     enum Hiding {
-        /// The call blocks nobody, or viewers do not see the user.
+        /// The call hides the user from nobody, or viewers do not see the user.
         case notAwaited
         /// Viewers see the user.
         case due
@@ -48,13 +48,10 @@ struct WaitingChainCall {
 
     mutating func end(_ position: Int, as code: ChainCode) { codes[position] = code }
 
-    /// Whether the call blocks viewers who still see the user.
+    /// Whether the call hides the user from viewers who still see the user.
     func awaitsHiding(by owner: borrowing Owner) -> Bool {
-        guard case .chain(.setBlocked(let viewers, true)) = request.operation, let user = owner.index(ofKnown: request.user),
-            ChainVisibility(user: user).hasBlockToShow(by: owner)
-        else { return false }
-        let hidden = owner.users[user].record.privacy?.visibility.blocked ?? []
-        return viewers.contains { owner.users[user].list(.blocked).contains(String($0.id)) && !hidden.contains($0) }
+        guard request.operation.mayHide, let user = owner.index(ofKnown: request.user) else { return false }
+        return users.contains { ChainVisibility(user: user).isShownUntilDue(to: $0, by: owner) }
     }
 
     /// Has the results wait until the user has hidden, if viewers still see the user. Returns whether they wait.
@@ -114,9 +111,6 @@ struct WaitingChainCall {
         return answer(decided)
     }
 
-    /// Whether the row of the call says that it is under way.
-    var isUnderWay: Bool { request.key != nil && answerToKeep == nil }
-
     private func answer(_ codes: [ChainCode?]) -> Answer {
         let known = zip(users, codes).map { ChainOutcome(user: $0, code: $1 ?? .unavailable) }
         return .chained(known + (request.key?.excluded ?? []).map { ChainOutcome(user: $0, code: .noSuchUser) })
@@ -126,4 +120,16 @@ struct WaitingChainCall {
 extension ChainCode {
     /// Whether a repetition of the call has the same result.
     fileprivate var isFinal: Bool { self != .unavailable && self != .conflict }
+}
+
+extension OwnerOperation {
+    /// Whether a call of the relationship chain may hide its user: a block, or the end of a friendship.
+    fileprivate var mayHide: Bool {
+        guard case .chain(let call) = self else { return false }
+        return switch call {
+        case .setBlocked(_, let isBlocked): isBlocked
+        case .delete, .deleteAll: true
+        case .add, .respond: false
+        }
+    }
 }
