@@ -97,6 +97,18 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE")
     }
 
+    @Test("The hiding of a user who is OFFLINE does not wait: viewers have the text of the hidden view when the call is answered")
+    mutating func hidingWhileOffline() {
+        let bob = changeOften()
+        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.close(client, .loggedOut) }
+        for number in 1...30 { cluster.setStatus("ann", "gone \(number)", on: 0) }
+        #expect(text(of: "ann", at: bob) != "gone 30")
+        // A visibility that hides the user from nobody is newer than the record that the hidden view will be.
+        cluster.call(.setVisibility(Visibility.Change(mode: .everyone, listed: [user("bob")])), by: "ann", on: 0)
+        cluster.call(.setVisibility(Visibility.Change(mode: .nobody)), by: "ann", on: 0)
+        #expect(text(of: "ann", at: bob) == "gone 30")
+    }
+
     @Test("Only a change that shows less may not wait") func takingAway() {
         var before = Record(blank: user("ann"))
         before.statusType = .online

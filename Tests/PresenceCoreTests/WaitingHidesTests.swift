@@ -194,6 +194,22 @@ import Testing
         #expect(cluster.record(of: "ann").privacy?.visibility.isInvisible == true)
     }
 
+    @Test("Of a user's calls 64 wait; one more is refused with the time to repeat it, and viewers see the OFFLINE no earlier")
+    mutating func callsOfOneUser() {
+        begin()
+        cluster.setStatus("ann", "busy", on: 0)
+        cluster.call(hiding(true), by: "ann", on: 2)
+        for number in 1..<WaitingHides.callsMax { #expect(cluster.setStatus("ann", "\(number)", on: 0) == nil) }
+        #expect(cluster.setStatus("ann", "one more", on: 0) == .rateLimited(retryAfter: 4))
+        #expect(cluster.call(hiding(true), by: "ann", on: 1) == .rateLimited(retryAfter: 4))
+        cluster.advance(.milliseconds(1_800))
+        #expect(told("ann").last == "ONLINE")
+        cluster.advance(.milliseconds(300))
+        #expect(told("ann").last == "OFFLINE" && shape("ann")[5] == "-2000")
+        #expect(cluster.record(of: "ann").customStatus == "\(WaitingHides.callsMax - 1)")
+        #expect(cluster.setStatus("ann", "later", on: 0) != .rateLimited(retryAfter: 4))
+    }
+
     @Test("A user who logs out while the call waits is shown UNLOGINED at once, and nothing more")
     mutating func logsOutMeanwhile() {
         begin()

@@ -8,20 +8,22 @@ enum HidingSoonChecks {
 
     /// Checks the hidden views of a user after a change of the visibility was acknowledged.
     ///
-    /// A view that has gone OFFLINE since the call, although the user did not, follows from the call. Of several views that is the last one
-    /// to go: an earlier call that was still open may have hidden the others. If the last sign of life in it is older than the call, the
-    /// user looks lost, and was lost one grace before.
+    /// A view that has gone OFFLINE since the call, although the user did not, follows from the call, or from one that was still open when
+    /// it began: the two wait together. If the last sign of life in it is older than these, the user looks lost, and was lost one grace
+    /// before. The block of a friend hides at once, and is another call.
     static func check(_ call: SimulatedCall, _ cluster: SimulatedCluster) {
         let grace = cluster.options.settings.policy.offlineGrace.wholeMilliseconds
         guard grace > 0, !cluster.isExcused(by: .split, .clockJumps, .ownersChange), !cluster.isExcused(by: .policyChanges),
             let owner = cluster.owner(of: call.user), cluster.nodes[owner].isUp
         else { return }
         let record = cluster.nodes[owner].kept(cluster.userID(call.user)).record
-        let askedAt = SimulatedCluster.epoch + call.at / 1_000_000
-        guard record.statusType == .online, record.lastOnlineStatusUpdateTime < askedAt - clockTolerance else { return }
-        let views = (record.privacy?.hiddenViews ?? []).filter { $0.statusType == .offline }
-        let lastAt = views.map(\.lastOnlineStatusUpdateTime).max()
-        for view in views where view.lastOnlineStatusUpdateTime == lastAt {
+        let askedAt = SimulatedCluster.epoch + min(call.at, cluster.truth.oracles[call.user].busySince) / 1_000_000
+        guard let privacy = record.privacy, record.statusType == .online, record.lastOnlineStatusUpdateTime < askedAt - clockTolerance
+        else {
+            return
+        }
+        for viewer in cluster.userIDs where !privacy.visibility.blocked.contains(viewer) {
+            guard let view = privacy.hiddenView(for: viewer), view.statusType == .offline else { continue }
             let (goneAt, seenAt) = (view.lastOnlineStatusUpdateTime, view.lastSeenTime)
             guard goneAt > askedAt + clockTolerance, seenAt < askedAt - clockTolerance, goneAt - seenAt < grace else { continue }
             cluster.violate(

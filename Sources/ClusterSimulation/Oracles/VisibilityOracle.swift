@@ -5,6 +5,8 @@ import PresenceWire
 struct VisibilityOracle {
     /// The number of changes of the visibility that are under way.
     private var busyCount = 0
+    /// The time of the first of those that were under way together last.
+    private(set) var busySince: Nanoseconds = .min / 2
     /// The time of the last call that changes it.
     private(set) var askedAt: Nanoseconds = .min / 2
     /// Whether the user has ever hidden from another user.
@@ -35,6 +37,7 @@ struct VisibilityOracle {
 
     mutating func ask(at now: Nanoseconds) {
         before = busyCount == 0 ? (rule, since) : (nil, now)
+        if busyCount == 0 { busySince = now }
         busyCount += 1
         (askedAt, hasHidden, rule, shown, ended) = (now, true, nil, [:], [:])
     }

@@ -35,7 +35,13 @@ extension Calls {
             cluster.send(reply, to: peer)
             return .done
         }
-        if !hasWaited, hides.hold(request, from: peer, owner, at: now) { return .done }
+        switch hasWaited ? .passed : hides.hold(request, from: peer, owner, at: now) {
+        case .passed: break
+        case .waits: return .done
+        case .refused(let retryAfter):
+            cluster.send(.answer(id: request.id, .rateLimited(retryAfter: retryAfter)), to: peer)
+            return .done
+        }
         let keyed = AnsweredCalls(request: request, peer: peer, now: now)
         guard let request = keyed.toPerform(&owner, &cluster) else { return .done }
         switch request.operation {

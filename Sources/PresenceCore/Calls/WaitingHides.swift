@@ -18,7 +18,16 @@ struct WaitingHides {
         var reviewAt: Instant
     }
 
-    /// Most calls of one user that wait. With one more they all take effect.
+    /// The outcome for a request.
+    enum Hold: Equatable {
+        /// The request is performed now.
+        case passed
+        case waits
+        /// As many calls of the user wait as may. The call is refused, and may be repeated after these seconds.
+        case refused(retryAfter: UInt64)
+    }
+
+    /// Most calls of one user that wait. One more is refused.
     static let callsMax = 64
 
     private var queues: [UserID: Queue] = [:]
@@ -26,44 +35,46 @@ struct WaitingHides {
     private(set) var count = 0
     /// Calls that have hidden their users at once, because too many waited.
     private(set) var beyondMaxCount: UInt64 = 0
+    /// Calls that were refused, because too many of their user waited.
+    private(set) var refusedCount: UInt64 = 0
     /// The time of the next ``takeDue(_:at:)`` that may have a result; far in the future for none.
     private(set) var nextEnd = Instant.farFuture
 
     var isEmpty: Bool { queues.isEmpty }
 
-    /// Keeps a request that must wait. Returns whether it waits.
+    /// Keeps a request that must wait.
     ///
-    /// Later calls of the same user wait with it, so that they stay in order.
-    mutating func hold(_ request: Request, from peer: PeerIndex, _ owner: borrowing Owner, at now: Now) -> Bool {
+    /// Later calls of the same user wait with it, so that they stay in order. If too many calls of the user wait, one more is refused: were
+    /// they performed early, viewers could tell that the user hides.
+    mutating func hold(_ request: Request, from peer: PeerIndex, _ owner: borrowing Owner, at now: Now) -> Hold {
         guard request.operation.mayFollowHide, let user = owner.index(ofKnown: request.user), !isLate(request, user, owner) else {
-            return false
+            return .passed
         }
         // The owner has counted the call.
         var request = request
         request.isLimited = false
         if var queue = queues[request.user] {
-            queue.add(request, from: peer)
-            // A user who shows again before viewers saw any change has not hidden.
-            let isFull = queue.calls.count > Self.callsMax || count >= owner.settings.waitingHidesMax
-            if isFull {
-                queue.latest = now.instant
-                beyondMaxCount += 1
+            let isOneMore = queue.add(request, from: peer)
+            if isOneMore, queue.calls.count > Self.callsMax || count >= owner.settings.waitingHidesMax {
+                refusedCount += 1
+                return .refused(retryAfter: UInt64(max((queue.latest - now.instant).wholeMilliseconds, 0) / 1_000 + 1))
             }
-            // A user who hides again before the review waits on.
-            if isFull || !queue.hides(owner) { queue.reviewAt = now.instant }
-            return keep(queue, of: request.user)
+            // A user who shows again before viewers saw any change has not hidden. One who hides again before the review waits on.
+            if !queue.hides(owner) { queue.reviewAt = now.instant }
+            keep(queue, of: request.user)
+            return .waits
         }
         let age = request.begunAt > .zero ? max(owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds, 0) : 0
         let time = HidingTime(user: user, askedAt: now.wall, age: age)
-        guard Self.hides(request, owner), let end = time.end(by: owner, at: now) else { return false }
+        guard Self.hides(request, owner), let end = time.end(by: owner, at: now) else { return .passed }
         guard count < owner.settings.waitingHidesMax else {
             beyondMaxCount += 1
-            return false
+            return .passed
         }
         let choice = owner.users[user].record.privacy?.visibility ?? Visibility()
         let (reviewAt, latest) = (now.instant(of: end), now.instant + owner.settings.longestHide)
-        return keep(
-            Queue(calls: [(request, peer)], time: time, latest: latest, choice: choice, reviewAt: min(reviewAt, latest)), of: request.user)
+        keep(Queue(calls: [(request, peer)], time: time, latest: latest, choice: choice, reviewAt: min(reviewAt, latest)), of: request.user)
+        return .waits
     }
 
     /// Whether the user has chosen the present visibility by a call that began later. The request is refused then, as any that comes late.
@@ -72,11 +83,10 @@ struct WaitingHides {
         return request.begunAt.milliseconds < owner.users[user].record.privacy?.writtenAt.milliseconds ?? 0
     }
 
-    private mutating func keep(_ queue: Queue, of user: UserID) -> Bool {
+    private mutating func keep(_ queue: Queue, of user: UserID) {
         count += queue.calls.count - (queues[user]?.calls.count ?? 0)
         queues[user] = queue
         nextEnd = min(nextEnd, queue.reviewAt)
-        return true
     }
 
     /// Removes and returns the calls whose wait is over. The calls of a user who has changed something meanwhile wait on.
@@ -121,8 +131,8 @@ struct WaitingHides {
 extension WaitingHides.Queue {
     /// Adds a call. Changes of the visibility that wait together are one change, by which each of them is answered.
     ///
-    /// A call that a node sends once more, over a new link, takes the place of its earlier attempt.
-    fileprivate mutating func add(_ request: Request, from peer: PeerIndex) {
+    /// A call that a node sends once more, over a new link, takes the place of its earlier attempt. Returns whether it is another call.
+    fileprivate mutating func add(_ request: Request, from peer: PeerIndex) -> Bool {
         var whole = Visibility.Change()
         // Calls of one millisecond may have begun at the same version. Each takes the place of another one.
         let earlier = calls.firstIndex {
@@ -133,6 +143,7 @@ extension WaitingHides.Queue {
         for index in calls.indices where calls[index].request.operation.isOfVisibility {
             calls[index].request.operation = .setVisibility(whole)
         }
+        return earlier == nil
     }
 
     /// Whether the calls hide the user from a viewer. Those of the visibility all make the same change, and the first is one of them.

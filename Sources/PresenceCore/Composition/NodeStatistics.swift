@@ -158,7 +158,8 @@ extension Chain {
 
 extension Calls {
     fileprivate var statistics: NodeStatistics.Calls {
-        NodeStatistics.Calls(rateLimited: rates.refusedCount, hidesWaiting: hides.count, hidesBeyondMax: hides.beyondMaxCount)
+        NodeStatistics.Calls(
+            rateLimited: rates.refusedCount + hides.refusedCount, hidesWaiting: hides.count, hidesBeyondMax: hides.beyondMaxCount)
     }
 }
 

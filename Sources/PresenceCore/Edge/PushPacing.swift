@@ -107,15 +107,18 @@ extension Record {
     /// An absence after a return that was not pushed looks the same to viewers, and is not pushed either.
     func takesAway(from old: Record) -> Bool {
         if statusType != .online, old.statusType == .online { return true }
-        guard hasPrivacy, let privacy else { return false }
-        return privacy.hides(after: old.privacy?.version ?? .zero)
+        guard hasPrivacy, let privacy, privacy.version > old.privacy?.version ?? .zero else { return false }
+        return privacy.hides(after: old.privacy)
     }
 }
 
 extension Privacy {
-    /// Whether a viewer has a hidden view that is newer than a version.
-    fileprivate func hides(after known: Version) -> Bool {
-        guard version > known else { return false }
+    /// Whether a viewer has a newer hidden view, or a first one.
+    ///
+    /// That of a user who was not ONLINE is the record before, with its version.
+    fileprivate func hides(after old: Privacy?) -> Bool {
+        if (old?.visibility ?? Visibility()).isClosed(by: visibility) { return true }
+        let known = old?.version ?? .zero
         let isNew = { (view: View?) in view.map { $0.admittedAt == 0 && $0.version > known } ?? false }
         return isNew(others) || named.contains { isNew($0.view) }
     }

@@ -153,11 +153,16 @@ public struct Privacy: Hashable, Sendable {
     /// ONLINE at the return and has not changed since: see ``view(after:from:to:_:)``.
     private func shown(_ record: Record, after view: View) -> Record {
         guard view.isOfReturn else { return record }
-        let hiddenView = hiddenView(view)
-        var shown = record.returned(after: hiddenView, at: view.admittedAt)
-        let isStill = view.version.milliseconds < view.admittedAt && record.lastUpdateTime <= view.admittedAt
-        shown.version = isStill && shown.looksLike(hiddenView) ? view.version : max(record.version, view.version)
+        var shown = record.returned(after: hiddenView(view), at: view.admittedAt)
+        shown.version = isStill(view, in: record) ? view.version : max(record.version, view.version)
         return shown
+    }
+
+    /// Whether a viewer who may see the user again still sees what the hidden view showed.
+    private func isStill(_ view: View, in record: Record) -> Bool {
+        guard view.version.milliseconds < view.admittedAt, record.lastUpdateTime <= view.admittedAt else { return false }
+        let hiddenView = hiddenView(view)
+        return record.returned(after: hiddenView, at: view.admittedAt).looksLike(hiddenView)
     }
 
     private func namedView(of viewer: UserID) -> View? {
@@ -261,7 +266,7 @@ public struct Privacy: Hashable, Sendable {
             view.admittedAt = change.wall
             // The hidden view of a user who is not ONLINE is the record.
             let isOnline = change.hiddenView.version == change.time
-            if isOnline || shown(change.hiddenView, after: view).version != view.version { view.version = change.time }
+            if isOnline || !isStill(view, in: change.hiddenView) { view.version = change.time }
             return view
         case (true, false):
             return self.view(of: view.map { shown(change.hiddenView, after: $0) } ?? change.hiddenView, change)

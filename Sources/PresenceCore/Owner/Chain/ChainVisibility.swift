@@ -213,11 +213,12 @@ extension Record {
 extension OwnedUser {
     /// A visibility from a row, with the friends by the rows here.
     ///
-    /// Its owner has written both together, unless a friend was removed and the user has not hidden from the friend yet.
+    /// Its owner has written both together, unless a friend was removed and the user has not hidden from the friend yet. A visibility has
+    /// the first version of its millisecond (``PresenceWire/Record/versionOfVisibility(insteadOf:)``).
     func withFriends(_ privacy: Privacy) -> Privacy {
         guard privacy.visibility.mode == .friends, privacy.visibility.friends == nil else { return privacy }
-        let friends = list(.friend)
-        let removed = friends.removals.filter { $0.key != Row.lateMark && $0.version > privacy.version }.map { $0.key }
+        let (friends, shownAt) = (list(.friend), privacy.version.milliseconds)
+        let removed = friends.removals.filter { $0.key != Row.lateMark && $0.version.milliseconds > shownAt }.map { $0.key }
         return privacy.withFriends((friends.liveKeys + removed).sorted().map { UserID($0, besides: record.user) })
     }
 }

@@ -10,6 +10,7 @@ import PresenceWire
 /// - The call came one `offlineGrace` or more after what viewers saw last: now.
 /// - The user is present: one `offlineGrace` after the call, or after a later change that viewers see.
 /// - All sessions are in their grace: at its end at the latest. Viewers are shown one OFFLINE, that of the loss.
+/// - The call came later than any wait from now ends, because the wall clock was set back: now.
 struct HidingTime {
     let user: Owner.Index
     /// The time at which the owner took the call that hides the user.
@@ -33,7 +34,7 @@ struct HidingTime {
         let longest = owner.settings.longestHide.wholeMilliseconds
         let isChanged = change.customStatus != nil || change.events != nil
         let changedAt = isChanged ? now.wall : record.lastSeenChange
-        guard grace + age <= longest, askedAt < changedAt + grace else { return nil }
+        guard grace + age <= longest, askedAt < changedAt + grace, askedAt < now.wall + longest else { return nil }
         var end = min(askedAt + longest - age, max(askedAt, changedAt) + grace)
         // A user whom push reaches stays ONLINE after the loss.
         if pushDevices.isEmpty, let lossEnd = owner.users[user].lastGraceDeadline {
