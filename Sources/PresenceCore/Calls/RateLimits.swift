@@ -175,5 +175,5 @@ extension Policy.Rate {
 
 extension Duration {
     /// The duration in whole seconds, rounded up; at least 1.
-    fileprivate var wholeSecondsUp: Int { max(Int((wholeMilliseconds + 999) / 1_000), 1) }
+    var wholeSecondsUp: Int { max(Int((wholeMilliseconds + 999) / 1_000), 1) }
 }

@@ -57,7 +57,7 @@ struct WaitingHides {
             let isOneMore = queue.add(request, from: peer)
             if isOneMore, queue.calls.count > Self.callsMax || count >= owner.settings.waitingHidesMax {
                 refusedCount += 1
-                return .refused(retryAfter: UInt64(max((queue.latest - now.instant).wholeMilliseconds, 0) / 1_000 + 1))
+                return .refused(retryAfter: UInt64((queue.latest - now.instant).wholeSecondsUp))
             }
             // A user who shows again before viewers saw any change has not hidden. One who hides again before the review waits on.
             if !queue.hides(owner) { queue.reviewAt = now.instant }
