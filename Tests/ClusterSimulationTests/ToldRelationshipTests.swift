@@ -50,4 +50,27 @@ import Testing
         _ = try read("onRelationshipState", #"{"friendSeq":"c","pendencySeq":"p","unreadCnt":0}"#, known: known)
         #expect(told.friends == ["dan"])
     }
+
+    @Test("The blocklist follows its events, and a gap or a newer state makes it unknown") mutating func blocklist() throws {
+        let none = RelationshipState().sequence(of: .blocked)
+        _ = try read("onRelationshipState", #"{"groupsVersion":"g","blockVersion":"\#(none)"}"#)
+        #expect(told.blocked == [] && told.sequence(of: .groups) == "g")
+        #expect(try read("onBlackListAdded", #"{"userIDs":["ben","cid"],"fromSeq":"\#(none)","seq":"b"}"#) == nil)
+        #expect(try read("onBlackListDeleted", #"{"userIDs":["ben"],"fromSeq":"b","seq":"c"}"#) == nil)
+        #expect(told.blocked == ["cid"] && told.sequence(of: .blocked) == "c")
+        _ = try read("onRelationshipState", #"{"groupsVersion":"g","blockVersion":"c"}"#)
+        #expect(told.blocked == ["cid"])
+        #expect(try read("onBlackListAdded", #"{"userIDs":["ben"],"fromSeq":"x","seq":"y"}"#) != nil)
+        #expect(told.blocked == nil && told.sequence(of: .blocked) == "y")
+        _ = try read("onRelationshipState", #"{"groupsVersion":"g","blockVersion":"\#(none)"}"#)
+        #expect(told.blocked == [])
+    }
+
+    @Test("An event about groups and a state each name the newest sequence of the groups") mutating func groups() throws {
+        _ = try read("onRelationshipState", #"{"groupsVersion":"g"}"#)
+        #expect(try read("onFriendGroupsChanged", #"{"groupList":[],"seq":"h"}"#) == nil)
+        #expect(told.sequence(of: .groups) == "h")
+        _ = try read("onRelationshipState", #"{"groupsVersion":"i"}"#)
+        #expect(told.sequence(of: .groups) == "i")
+    }
 }

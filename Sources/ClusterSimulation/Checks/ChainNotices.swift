@@ -39,6 +39,7 @@ enum ChainNotices {
         let friends = Set(whole.friends.keys)
         let received = Set(ChainChecks.rows(.pendencyIn, of: user, cluster).map(\.key))
         let sent = Set(ChainChecks.rows(.pendencyOut, of: user, cluster).map(\.key))
+        let blocked = Set(ChainChecks.rows(.blocked, of: user, cluster).map(\.key))
         for client in cluster.clients where client.user == user && client.isSynced && client.pipe.pushes.isEmpty {
             guard let stream = client.stream, !cluster.isExcused(by: .stalled(until: client.stalledUntil, since: cluster.time + 1))
             else { continue }
@@ -50,6 +51,12 @@ enum ChainNotices {
                 wrong = "the sequence \(told.friendSequence) of its friends, right is \(whole.sequence)"
             } else if told.requestSequence != state.sequence(of: .requests) {
                 wrong = "the sequence \(told.requestSequence) of its requests, right is \(state.sequence(of: .requests))"
+            } else if told.groupSequence != state.sequence(of: .groups) {
+                wrong = "the sequence \(told.groupSequence) of its groups, right is \(state.sequence(of: .groups))"
+            } else if told.blockSequence != state.sequence(of: .blocked) {
+                wrong = "the sequence \(told.blockSequence) of its blocklist, right is \(state.sequence(of: .blocked))"
+            } else if let users = told.blocked, users != blocked {
+                wrong = "that it blocks \(users.sorted()), right are \(blocked.sorted())"
             } else if let users = told.friends, users != friends {
                 wrong = "the friends \(users.sorted()), right are \(friends.sorted())"
             } else if let requests = told.received, requests != received {

@@ -121,6 +121,8 @@ enum SightChecks {
         if lists.requestSequence != others.requestSequence {
             return "the requests \(lists.requestSequence) and \(others.requestSequence)"
         }
+        if lists.groupSequence != others.groupSequence { return "the groups \(lists.groupSequence) and \(others.groupSequence)" }
+        if lists.blockSequence != others.blockSequence { return "the blocklist \(lists.blockSequence) and \(others.blockSequence)" }
         if lists.unreadCount != others.unreadCount { return "\(lists.unreadCount) and \(others.unreadCount) unread requests" }
         for user in users {
             let (view, known) = (one.view[user], other.view[user])

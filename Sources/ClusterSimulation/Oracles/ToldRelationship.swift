@@ -9,13 +9,26 @@ struct ToldRelationship {
     /// The sequences; empty before the first state.
     private(set) var friendSequence = ""
     private(set) var requestSequence = ""
+    private(set) var groupSequence = ""
+    private(set) var blockSequence = ""
     private(set) var unreadCount: Int64 = 0
     /// The users on each list; nil if the client must fetch it.
     private(set) var friends: Set<String>?
     private(set) var received: Set<String>?
     private(set) var sent: Set<String>?
+    private(set) var blocked: Set<String>?
 
     init(session: SessionID? = nil) { self.session = session }
+
+    /// The sequence of a list as the stream has told it; empty before the first state.
+    func sequence(of list: RelationshipState.List) -> String {
+        switch list {
+        case .friends: friendSequence
+        case .requests: requestSequence
+        case .groups: groupSequence
+        case .blocked: blockSequence
+        }
+    }
 
     /// Reads an event of the chain. Returns the reason why the client must fetch a list, in words; nil for none.
     ///
@@ -27,6 +40,9 @@ struct ToldRelationship {
         case "onRelationshipState": takeState(data, known)
         case "onFriendListAdded", "onFriendInfoChanged", "onFriendListDeleted": return readFriends(name, data)
         case "onFriendApplicationListAdded", "onFriendApplicationListDeleted": return readRequests(data)
+        case "onBlackListAdded", "onBlackListDeleted": return readBlocklist(name, data)
+        // The event has all groups.
+        case "onFriendGroupsChanged": groupSequence = data["seq"]?.text ?? ""
         default: break
         }
         return nil
@@ -40,6 +56,12 @@ struct ToldRelationship {
             (received, sent) = isEmpty ? ([], []) : (nil, nil)
         }
         (self.friendSequence, self.requestSequence) = (friendSequence, requestSequence)
+        groupSequence = data["groupsVersion"]?.text ?? ""
+        let blockSequence = data["blockVersion"]?.text ?? ""
+        if blockSequence != self.blockSequence {
+            blocked = blockSequence == RelationshipState().sequence(of: .blocked) ? [] : nil
+        }
+        self.blockSequence = blockSequence
     }
 
     private mutating func readFriends(_ name: String, _ data: JSONValue) -> String? {
@@ -61,6 +83,16 @@ struct ToldRelationship {
         }
         for id in data["userIDs"]?.elements ?? [] {
             if data["type"] == .integer(1) { received?.remove(id.text ?? "") } else { sent?.remove(id.text ?? "") }
+        }
+        return gap
+    }
+
+    private mutating func readBlocklist(_ name: String, _ data: JSONValue) -> String? {
+        let gap = Self.gap(data, blockSequence)
+        blockSequence = data["seq"]?.text ?? ""
+        if gap != nil { blocked = nil }
+        for id in data["userIDs"]?.elements ?? [] {
+            if name == "onBlackListAdded" { blocked?.insert(id.text ?? "") } else { blocked?.remove(id.text ?? "") }
         }
         return gap
     }
