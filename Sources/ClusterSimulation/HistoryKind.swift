@@ -6,12 +6,15 @@ import PresenceWire
 /// histories that it does not take then stay the same.
 public enum HistoryKind: String, CaseIterable, Sendable {
     case clocksJump, disksFill, nodeIsCutOff, clocksAreWrong, twoProcessesShareID, replicasLoseRows
-    case usersBefriend, friendsHideAndBlock, clientsRepeatCalls
+    case usersBefriend, friendsHideAndBlock, clientsRepeatCalls, friendsGroupAndFollow
     case randomSteps
     // Only harder histories are of the following kinds.
     case deathIsLearnedInTurn, nodeRestartsCutOff, linksBreakTwice, changeIsLostWithLink, lastNodeStops, awayUsersAreRemoved
     case oneNodeEnds, clientsReconnect, usersHideAndShow, twoNodesDie, nodeReturnsFromSplit, nodesLeaveUntilOne, lastLinkBreaks
     case visibilityIsSetTwice, clusterSplitsInHalves, registrationsWait, nodeRestartsWithSlowDisk
+
+    /// Whether histories of this kind cross friends, blocks, visibilities, lists and sessions: see ``CrossPlan``.
+    var hasCrossPlan: Bool { self == .friendsHideAndBlock || self == .friendsGroupAndFollow }
 
     /// A row of the table.
     struct Row {
@@ -92,6 +95,10 @@ public enum HistoryKind: String, CaseIterable, Sendable {
         case .friendsHideAndBlock:
             Row(.once(in: 16, of: 3_681), CrossPlan.setUp, usual + [CrossPlan.steps, HiddenProfilePlan.steps], hasRandomFaults: true)
         case .clientsRepeatCalls: Row(.once(in: 24, of: 135_873), RepeatPlan.setUp, usual + [RepeatPlan.steps])
+        case .friendsGroupAndFollow:
+            Row(
+                .once(in: 24, of: 129_561), CrossPlan.setUp, usual + [GroupAndFollowPlan.steps, HiddenProfilePlan.steps],
+                hasRandomFaults: true)
         case .randomSteps: Row(.unlessHarder, { _, _ in }, usual + [publications, MachineFaultPlan.steps], hasRandomFaults: true)
         case .deathIsLearnedInTurn:
             Row(.once(in: 24, of: 40), DeathLearnedInTurn.setUp, [VisibilityChanges.steps, DeathLearnedInTurn.steps, publications])

@@ -6,7 +6,7 @@ import Testing
 @Suite struct HistoryKindTests {
     private static let notHarder: Set<HistoryKind> = [
         .clocksJump, .disksFill, .nodeIsCutOff, .clocksAreWrong, .twoProcessesShareID, .replicasLoseRows, .usersBefriend,
-        .friendsHideAndBlock, .clientsRepeatCalls, .randomSteps,
+        .friendsHideAndBlock, .clientsRepeatCalls, .friendsGroupAndFollow, .randomSteps,
     ]
 
     private func kinds(isHarder: Bool) -> Set<HistoryKind> {

@@ -25,10 +25,12 @@ enum ChainChecks {
         case .chain(let chainCall):
             cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
             forgetShown(chainCall, by: user, &cluster)
-            guard case .setBlocked(_, true) = chainCall, cluster.options.kind == .friendsHideAndBlock else { return }
+            guard case .setBlocked(_, true) = chainCall, cluster.options.kind.hasCrossPlan else { return }
             cluster.truth.oracles[user].noteHiding()
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
-        case .friendCall(let friendCall): ProfileChecks.asked(friendCall, by: user, &cluster)
+        case .friendCall(let friendCall):
+            ProfileChecks.asked(friendCall, by: user, &cluster)
+            cluster.truth.groups.ask(friendCall, by: user)
         default: break
         }
     }

@@ -6,7 +6,7 @@ enum HiddenProfileChecks {
 
     /// Checks that a viewer is told no version of a profile that was written while its user certainly hid from the viewer.
     static func check(_ version: Version, of user: Int, toldTo viewer: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, user != viewer, !cluster.isExcused(by: .crippled),
+        guard cluster.options.kind.hasCrossPlan, user != viewer, !cluster.isExcused(by: .crippled),
             !cluster.isExcused(by: .split, .clockJumps, .diskFaults)
         else { return }
         // Not the version's own time: a new owner may begin with versions that are seconds ahead of its clock.

@@ -67,7 +67,7 @@ enum HiddenViewChecks {
 
     /// Checks that a viewer is shown one content under one version.
     private static func checkContent(_ status: JSONValue, of user: Int, shownTo viewer: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, let version = status["version"]?.text else { return }
+        guard cluster.options.kind.hasCrossPlan, let version = status["version"]?.text else { return }
         if cluster.truth.shownContents[user].isEmpty {
             cluster.truth.shownContents[user] = Array(repeating: Contents(), count: cluster.options.usersCount)
         }

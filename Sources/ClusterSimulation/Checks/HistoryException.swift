@@ -70,7 +70,7 @@ enum HistoryException: CaseIterable {
                 "a node that learns late of a policy does not know that a client was shown it elsewhere"
             ).weakens(.viewsEqualRecords)
         case .blocklist:
-            Excuse(if: options.kind == .friendsHideAndBlock, "the blocklist names the blocked users, and a check of its own compares them")
+            Excuse(if: options.kind.hasCrossPlan, "the blocklist names the blocked users, and a check of its own compares them")
                 .weakens(.nothingAcknowledgedIsLost, .acknowledgedIsOnTwoDisks)
         case .repeatedCalls:
             Excuse(if: options.kind == .clientsRepeatCalls, "a block with a key waits for all nodes, and later calls overtake it")

@@ -27,26 +27,76 @@ enum OwnListChecks {
     }
 
     /// Handles an answer to such a call.
-    static func answered(_ answer: CallAnswer, to call: SimulatedCall, _ cluster: inout SimulatedCluster) {
+    ///
+    /// - Parameter isAlone: whether the node was the only one: see ``ChainChecks/answered(_:to:isAlone:_:)``.
+    static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         guard case .friendCalled(let result) = answer else {
             return cluster.violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
-        guard case .friendCall(.requests(let query)) = call.call, query == RequestQuery(), let json = try? JSONReader.read(result.json)
-        else { return }
-        // A report of what was read moves the number of unread requests alone.
-        check(json.without("unreadCnt"), of: "requests", call.user, &cluster)
+        guard case .friendCall(let asked) = call.call else { return }
+        cluster.truth.groups.answered(result, to: asked, by: call.user, at: cluster.time)
+        guard !asked.isChange, let json = try? JSONReader.read(result.json) else { return }
+        switch asked {
+        case .requests(let query) where query == RequestQuery():
+            // A report of what was read moves the number of unread requests alone.
+            check(json.without("unreadCnt"), of: "requests", call.user, &cluster)
+            checkTold(json, .requests, call.user, cluster)
+        case .groups(nil):
+            check(json, of: "groups", call.user, &cluster)
+            checkTold(json, .groups, call.user, cluster)
+            // A call that is repeated may take effect again after its answer.
+            guard !cluster.isExcused(by: .faultsOfNodes), ChainChecks.isTrusted(isAlone: isAlone, cluster),
+                let problem = cluster.truth.groups.problem(with: json, of: call.user, askedAt: call.at)
+            else { return }
+            cluster.violate(.chainIsAcknowledged, problem)
+        case .blocked(after: nil, limit: _):
+            check(json, of: "blocklist", call.user, &cluster)
+            checkTold(json, .blocked, call.user, cluster)
+            if ChainChecks.isTrusted(isAlone: isAlone, cluster) { checkBlocklist(json, in: call, cluster) }
+        default: break
+        }
+    }
+
+    /// Checks that a blocklist names the users whom its user certainly blocks, and nobody whom it certainly does not block.
+    private static func checkBlocklist(_ json: JSONValue, in call: SimulatedCall, _ cluster: SimulatedCluster) {
+        let listed = (json["userIDs"]?.elements ?? []).compactMap { $0.text.flatMap { cluster.userIndex($0) } }
+        let chain = cluster.truth.chain
+        for other in cluster.userIDs.indices where other != call.user {
+            let isRight =
+                listed.contains(other)
+                ? chain.mayBlock(other, by: call.user, since: call.at) : !chain.mustBlock(other, by: call.user, since: call.at)
+            if isRight { continue }
+            let words = listed.contains(other) ? "whom it has certainly not blocked" : "and lacks user-\(other), whom it has blocked"
+            cluster.violate(.chainIsAcknowledged, "user-\(call.user) reads the blocklist \(listed), for user-\(other): \(words)")
+        }
+    }
+
+    /// Checks at rest that the streams of a user have told the sequence that an answer has.
+    private static func checkTold(_ json: JSONValue, _ list: RelationshipState.List, _ user: Int, _ cluster: SimulatedCluster) {
+        guard cluster.phase == .resting, let sequence = json["seq"]?.text else { return }
+        for client in cluster.clients where client.user == user && client.stream != nil && client.isSynced && client.pipe.pushes.isEmpty {
+            if cluster.isExcused(by: .stalled(until: client.stalledUntil, since: cluster.time + 1)) { continue }
+            let told = client.relationship.sequence(of: list)
+            guard told != sequence else { continue }
+            cluster.violate(
+                .noticesMatchLists,
+                "device \(client.device) of user-\(user) was told the sequence \(told) of its \(list), an answer has \(sequence)")
+        }
     }
 
     /// Handles an answer of `getFriendList`: a whole list, or the changes since another sequence.
     static func read(_ json: JSONValue, to query: FriendQuery, by user: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, query.cursor == nil, json["cursor"] == nil else { return }
+        guard cluster.options.kind.hasCrossPlan, query.cursor == nil, json["cursor"] == nil else { return }
         let isWhole = json["isFull"] == .bool(true)
         check(json, of: isWhole ? "friends" : "friends since \(query.since ?? "")", user, &cluster)
     }
 
     /// Reads an event of a stream. All sessions are told the same about a step from one sequence to the next.
     static func read(_ event: SimulatedClient.Event, by user: Int, _ cluster: inout SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, event.name.hasPrefix("onFriendList"), let from = event.data["fromSeq"]?.text
+        guard cluster.options.kind.hasCrossPlan else { return }
+        // The event has what an answer has.
+        if event.name == "onFriendGroupsChanged" { return check(event.data, of: "groups", user, &cluster) }
+        guard event.name.hasPrefix("onFriendList") || event.name.hasPrefix("onBlackList"), let from = event.data["fromSeq"]?.text
         else { return }
         check(event.data, of: "\(event.name) since \(from)", user, &cluster)
     }
@@ -62,9 +112,15 @@ enum OwnListChecks {
 
     /// Reads the lists of all users at each node.
     static func finish(_ cluster: inout SimulatedCluster) {
+        readAll(&cluster) { .read(user: $0) }
+        // Histories of the other kind stay the same to the end.
+        if cluster.options.kind == .friendsGroupAndFollow { readAll(&cluster) { .readOthers(user: $0) } }
+    }
+
+    private static func readAll(_ cluster: inout SimulatedCluster, _ action: (Int) -> OwnListAction) {
         for user in cluster.userIDs.indices {
             for node in cluster.hosts where !cluster.isBroken && cluster.nodes[node].isUp {
-                read(OwnListAction.read(user: user).calls(cluster.userID), by: user, at: node, &cluster)
+                read(action(user).calls(cluster.userID), by: user, at: node, &cluster)
                 cluster.awaitAnswer()
             }
         }

@@ -125,7 +125,7 @@ enum SessionChecks {
         of index: Gateway.SessionIndex, _ stream: SimulatedClient.Stream?, by client: Int, isHalfOpen: Bool, in output: Gateway.Output,
         _ cluster: SimulatedCluster
     ) {
-        guard cluster.options.kind == .friendsHideAndBlock, let stream else { return }
+        guard cluster.options.kind.hasCrossPlan, let stream else { return }
         let events = output.pushes.filter { $0.session == index }.compactMap { SimulatedClient.Event(output.payloads[Int($0.payload)]) }
         let farewells = events.filter { $0.name == "onKickedOffline" || $0.name == "onLogout" }
         guard let last = farewells.first, farewells.count == 1, events.last?.name == last.name else {

@@ -38,7 +38,7 @@ enum SightChecks {
 
     /// Checks the records of an answer at rest.
     static func check(_ records: [Record?], inAnswerTo call: SimulatedCall, by node: NodeID, _ cluster: SimulatedCluster) {
-        guard cluster.options.kind == .friendsHideAndBlock, cluster.phase == .resting, isKnown(cluster) else { return }
+        guard cluster.options.kind.hasCrossPlan, cluster.phase == .resting, isKnown(cluster) else { return }
         for record in records.compactMap(\.self) {
             guard let user = cluster.userIndex(record.user.id) else { continue }
             check(record.statusType.name.description, of: user, shownTo: call.user, by: "\(node)", cluster)

@@ -6,7 +6,7 @@ enum VisibilityChecks {
     /// Whether a visibility may admit a viewer, or may have done so since a moment. Friends are those who may be on the friend list.
     static func mayBeSeen(_ user: Int, by viewer: Int, _ rule: Visibility, since moment: Nanoseconds, _ cluster: SimulatedCluster) -> Bool {
         var rule = rule
-        if cluster.options.kind == .friendsHideAndBlock {
+        if cluster.options.kind.hasCrossPlan {
             let isBlocked = !cluster.isExcused(by: .crippled) && cluster.truth.chain.mustBlock(viewer, by: user, since: moment)
             rule.blocked = isBlocked ? [cluster.userID(viewer)] : []
         }

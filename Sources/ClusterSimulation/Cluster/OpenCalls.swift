@@ -126,7 +126,7 @@ struct OpenCalls {
         }
         if let attempt = call.attempt { return RepeatChecks.answered(answer, to: attempt, isAlone: isAlone, &cluster) }
         switch (call.call, answer) {
-        case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, &cluster)
+        case (let asked, _) where OwnListChecks.concern(asked): OwnListChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         case (let asked, _) where ProfileChecks.concern(asked): ProfileChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         case (.owner(.setSelfStatus(let text, let seconds)), .owner(.record(let record))):
             RestChecks.checkDisks(of: record, cluster)

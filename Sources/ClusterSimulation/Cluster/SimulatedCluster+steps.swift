@@ -29,7 +29,7 @@ extension SimulatedCluster {
             // No call names the blocked users if the blocklist says who they are.
             let change = Visibility.Change(
                 mode: mode, isInvisible: isInvisible, listed: listed.map(userID),
-                blocked: options.kind == .friendsHideAndBlock ? nil : blocked.map(userID))
+                blocked: options.kind.hasCrossPlan ? nil : blocked.map(userID))
             call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
             if ProcessLife.isFullAndAlone(node, self) { return }

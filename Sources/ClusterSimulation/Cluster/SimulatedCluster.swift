@@ -85,7 +85,7 @@ public struct SimulatedCluster {
         clients = Clients(usersCount: options.usersCount)
         calls = OpenCalls(nodesCount: hostsCount)
         userIDs = LostRows.userIDs(options)
-        hidesUsers = options.kind == .friendsHideAndBlock || self.plan.steps.contains(where: \.hidesUser)
+        hidesUsers = options.kind.hasCrossPlan || self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains { if case .publish = $0.action { true } else { false } }
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
@@ -106,7 +106,7 @@ public struct SimulatedCluster {
         rest(Self.restMilliseconds)
         if violation == nil { twice { RestChecks.checkRest(&$0) } }
         if violation == nil { ChainChecks.finish(&self) }
-        if violation == nil, options.kind == .friendsHideAndBlock { SightChecks.finish(&self) }
+        if violation == nil, options.kind.hasCrossPlan { SightChecks.finish(&self) }
         if violation == nil { ProbeChecks.probe(&self) }
         for node in nodes {
             let statistics = node.look { $0.statistics }

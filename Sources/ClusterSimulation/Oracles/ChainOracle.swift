@@ -148,6 +148,11 @@ struct ChainOracle {
         pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
     }
 
+    /// Whether a user may block another user now, or may have done so since a moment.
+    func mayBlock(_ other: Int, by user: Int, since moment: Nanoseconds) -> Bool {
+        pair(user, other).mayHold(user < other ? .ownBlocks : .otherBlocks, since: moment)
+    }
+
     /// Whether a user certainly blocks another user, and has done so since a moment.
     func mustBlock(_ other: Int, by user: Int, since moment: Nanoseconds) -> Bool {
         pair(user, other).mustHold(user < other ? .ownBlocks : .otherBlocks, since: moment)

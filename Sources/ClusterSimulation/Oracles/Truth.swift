@@ -57,6 +57,7 @@ struct Truth {
     var ledger = SessionLedger()
     var policy: PolicyTruth
     var chain: ChainOracle
+    var groups = GroupOracle()
     var profiles: ProfileOracle
     var repeats = RepeatOracle()
     /// The events that synced sessions must receive.
@@ -159,7 +160,9 @@ struct Truth {
     mutating func refused(_ call: SimulatedCall, at now: Nanoseconds) {
         switch call.call {
         case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
-        case .friendCall: profiles.refused(call, mayTakeEffect: false)
+        case .friendCall(let asked):
+            profiles.refused(call, mayTakeEffect: false)
+            groups.refused(asked, by: call.user, at: now)
         case .owner(.setVisibility): oracles[call.user].refuse()
         case .setAppPolicy: policy.isBusy = false
         case .owner(.setSelfStatus(let text, _)): refuseStatus(text, of: call.user)

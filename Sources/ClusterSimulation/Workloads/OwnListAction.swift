@@ -5,6 +5,8 @@ import PresenceWire
 public enum OwnListAction: Sendable {
     /// Reads the friends and the requests as a client does that knows neither.
     case read(user: Int)
+    /// Reads the groups and the blocklist.
+    case readOthers(user: Int)
     case createGroup(user: Int, group: Int, friends: [Int])
     case renameGroup(user: Int, group: Int, to: Int)
     case deleteGroup(user: Int, group: Int)
@@ -15,8 +17,8 @@ public enum OwnListAction: Sendable {
     /// The user who calls.
     var user: Int {
         switch self {
-        case .read(let user), .createGroup(let user, _, _), .renameGroup(let user, _, _), .deleteGroup(let user, _),
-            .addToGroup(let user, _, _), .removeFromGroup(let user, _, _), .remark(let user, _, _):
+        case .read(let user), .readOthers(let user), .createGroup(let user, _, _), .renameGroup(let user, _, _),
+            .deleteGroup(let user, _), .addToGroup(let user, _, _), .removeFromGroup(let user, _, _), .remark(let user, _, _):
             user
         }
     }
@@ -26,7 +28,7 @@ public enum OwnListAction: Sendable {
         switch self {
         case .createGroup(_, _, let friends), .addToGroup(_, _, let friends), .removeFromGroup(_, _, let friends): friends
         case .remark(_, let friend, _): [friend]
-        case .read, .renameGroup, .deleteGroup: []
+        case .read, .readOthers, .renameGroup, .deleteGroup: []
         }
     }
 
@@ -35,6 +37,7 @@ public enum OwnListAction: Sendable {
         let name = { (group: Int) in "group \(group)" }
         switch self {
         case .read: return [.getFriendList(FriendQuery()), .friendCall(.requests(RequestQuery()))]
+        case .readOthers: return [.friendCall(.groups(nil)), .friendCall(.blocked(after: nil, limit: FriendQuery.limitMax))]
         case .createGroup(_, let group, let friends): return [.friendCall(.createGroups([name(group)], users: friends.map(id)))]
         case .renameGroup(_, let group, let other): return [.friendCall(.renameGroup(name(group), to: name(other)))]
         case .deleteGroup(_, let group): return [.friendCall(.deleteGroups([name(group)]))]

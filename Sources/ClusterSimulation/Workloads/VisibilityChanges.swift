@@ -5,7 +5,7 @@ enum VisibilityChanges {
     static func steps(_ options: HistoryOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(5)
         guard random.isOnce(in: 3) else { return [] }
-        let hasBlocklist = [.usersBefriend, .friendsHideAndBlock, .clientsRepeatCalls].contains(options.kind)
+        let hasBlocklist = options.kind.hasCrossPlan || [.usersBefriend, .clientsRepeatCalls].contains(options.kind)
         return (0..<options.stepsCount / 6).map { _ in
             let at = options.moment(&random)
             let users = options.usersCount - 1

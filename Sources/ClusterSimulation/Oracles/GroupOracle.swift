@@ -1,0 +1,79 @@
+import PresenceWire
+
+/// The names that certainly have a group, or certainly have none, by the answers of each user's calls.
+///
+/// Its inputs are the begin of a call and its answer. Calls about one name that overlap leave the name uncertain until a later call.
+struct GroupOracle {
+    /// What is known about one name.
+    private struct Name {
+        /// Whether a group has the name; nil if that is uncertain.
+        var isTaken: Bool? = false
+        /// The time of the answer that says it.
+        var since = Nanoseconds.min
+        /// The calls about the name that have no answer. A call without an answer stays open: it may take effect later.
+        var openCount = 0
+        /// Whether another call about the name was open when the last one began.
+        var hasOverlap = false
+    }
+
+    /// By user.
+    private var names: [Int: [String: Name]] = [:]
+
+    mutating func ask(_ call: FriendCall, by user: Int) {
+        for text in call.changedGroups {
+            var name = names[user, default: [:]][text] ?? Name()
+            name.hasOverlap = name.openCount > 0
+            name.openCount += 1
+            name.isTaken = nil
+            names[user, default: [:]][text] = name
+        }
+    }
+
+    mutating func answered(_ result: FriendCallResult, to call: FriendCall, by user: Int, at now: Nanoseconds) {
+        end(call, by: user, isDone: result.code == .done, at: now)
+    }
+
+    /// Records that a call was refused, and has changed nothing.
+    mutating func refused(_ call: FriendCall, by user: Int, at now: Nanoseconds) { end(call, by: user, isDone: false, at: now) }
+
+    private mutating func end(_ call: FriendCall, by user: Int, isDone: Bool, at now: Nanoseconds) {
+        for text in call.changedGroups {
+            guard var name = names[user]?[text] else { continue }
+            name.openCount -= 1
+            let isCertain = isDone && name.openCount == 0 && !name.hasOverlap
+            name.isTaken = isCertain ? call.leavesGroup(named: text) : nil
+            name.since = now
+            names[user]?[text] = name
+        }
+    }
+
+    /// The difference of groups that a user has read from what was certain when it asked, in words; nil for none.
+    func problem(with groups: JSONValue, of user: Int, askedAt moment: Nanoseconds) -> String? {
+        let listed = (groups["groupList"]?.elements ?? []).compactMap { $0["name"]?.text }
+        for (text, name) in (names[user] ?? [:]).sorted(by: { $0.key < $1.key }) {
+            guard let isTaken = name.isTaken, name.since <= moment, listed.contains(text) != isTaken else { continue }
+            return "user-\(user) reads the groups \(listed), and it was acknowledged that \(text) is \(isTaken ? "one" : "none") of them"
+        }
+        return nil
+    }
+}
+
+extension FriendCall {
+    /// The names that the call may give to a group, or take from one.
+    fileprivate var changedGroups: [String] {
+        switch self {
+        case .createGroups(let names, _), .deleteGroups(let names): names
+        case .renameGroup(let old, let new): old == new ? [old] : [old, new]
+        default: []
+        }
+    }
+
+    /// Whether a group has a name that the call changes when the call is done.
+    fileprivate func leavesGroup(named name: String) -> Bool {
+        switch self {
+        case .createGroups: true
+        case .renameGroup(_, let new): name == new
+        default: false
+        }
+    }
+}
