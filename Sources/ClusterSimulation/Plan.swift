@@ -18,6 +18,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case stall(client: Int, milliseconds: Int)
         case setStatus(user: Int, text: String, seconds: Int64?)
         case subscribe(user: Int, targets: [Int], seconds: Int64?, sync: Bool)
+        /// Subscribes to friends (type 3). Others are refused, and the subscription ends with the friendship.
+        case followFriends(user: Int, targets: [Int], sync: Bool)
         case unsubscribe(user: Int, targets: [Int]?)
         case query(user: Int, targets: [Int])
         /// A query in a socket of a node that may be paused, which then reads it when it resumes.

@@ -54,7 +54,10 @@ enum SightChecks {
         guard !cluster.isBroken else { return }
         cluster.twice { cluster in
             checkBlocked(cluster)
-            if isKnown(cluster) { checkStreams(cluster) }
+            if isKnown(cluster) {
+                checkStreams(cluster)
+                FriendFollowChecks.finish(cluster)
+            }
             checkDevices(cluster)
         }
         for viewer in cluster.userIDs.indices {

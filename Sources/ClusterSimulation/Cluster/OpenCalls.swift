@@ -135,7 +135,7 @@ struct OpenCalls {
                     text: text, expires: seconds != nil, endsBy: seconds.map { cluster.time + ($0 + 3) * 1_000_000_000 },
                     version: isAlone ? nil : record.version, changedAt: record.lastUpdateTime, acknowledgedAt: cluster.time))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, _, let records, _)):
-            subscribed(call, targets, seconds, evicted: evicted, &cluster)
+            subscribed(answer, to: call, targets, seconds, evicted: evicted, isAlone: isAlone, &cluster)
             VisibilityChecks.checkVisibility(of: records ?? [], inAnswerTo: call, &cluster)
             receive(records ?? [], inAnswerTo: call, by: node, &cluster)
         case (.unsubscribeUserStatus(let targets, _), .done):
@@ -178,8 +178,10 @@ struct OpenCalls {
     }
 
     private static func subscribed(
-        _ call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID], _ cluster: inout SimulatedCluster
+        _ answer: CallAnswer, to call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID], isAlone: Bool,
+        _ cluster: inout SimulatedCluster
     ) {
+        FriendFollowChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         cluster.truth.subscriptions[call.user].isBusy = false
         // The expiry counts from when the owner stored it: between call and answer.
         let expiresAt = seconds.map { cluster.time + $0 * 1_000_000_000 }
@@ -206,6 +208,7 @@ struct OpenCalls {
         case .setAppPolicy(let change): PolicyChecks.notePolicyAsked(change, &cluster)
         case .owner(.kick): cluster.truth.reach.doubt(user, at: cluster.time)
         case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &cluster)
+        case .subscribeUserStatus, .unsubscribeUserStatus: FriendFollowChecks.asked(call, by: user, &cluster)
         default: break
         }
     }

@@ -27,6 +27,9 @@ extension SimulatedCluster {
         case .session(let action): SessionChecks.perform(action, &self)
         case .ownList(let action): OwnListChecks.perform(action, &self)
         case .repeated(let action): RepeatChecks.perform(action, &self)
+        case .followFriends(let user, let targets, let sync):
+            let type = Subscription.friendOnlineStatus
+            call(.subscribeUserStatus(targets.map(userID), seconds: nil, sync: sync, subscribeType: type), by: user)
         default: break
         }
     }

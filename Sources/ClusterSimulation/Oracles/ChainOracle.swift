@@ -148,6 +148,11 @@ struct ChainOracle {
         pair(user, friend).mayHold(user < friend ? .ownFriend : .otherFriend, since: moment)
     }
 
+    /// Whether a user is certainly on another user's friend list, and has been since a moment.
+    func mustBeFriend(_ friend: Int, of user: Int, since moment: Nanoseconds) -> Bool {
+        pair(user, friend).mustHold(user < friend ? .ownFriend : .otherFriend, since: moment)
+    }
+
     /// Whether a user may block another user now, or may have done so since a moment.
     func mayBlock(_ other: Int, by user: Int, since moment: Nanoseconds) -> Bool {
         pair(user, other).mayHold(user < other ? .ownBlocks : .otherBlocks, since: moment)

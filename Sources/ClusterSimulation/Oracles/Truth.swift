@@ -192,6 +192,8 @@ struct ExpectedSubscriptions {
 
     private let quota: Int
     private var entries: [Entry] = []
+    /// Those to friends (type 3), which end with the friendship.
+    var friends = ExpectedFriendFollows()
     /// Whether a call of the user is under way.
     var isBusy = false
     /// Whether every call was answered.
@@ -205,7 +207,13 @@ struct ExpectedSubscriptions {
 
     init(quota: Int) { self.quota = quota }
 
-    mutating func doubt() { (isCertain, hasRemoved) = (false, true) }
+    mutating func doubt() {
+        mayEndWithFriendships()
+        friends.doubt()
+    }
+
+    /// Records that targets may cease to be followed at times that no answer names.
+    mutating func mayEndWithFriendships() { (isCertain, hasRemoved) = (false, true) }
 
     /// Starts a call; with `seconds` its subscriptions expire.
     mutating func begin(seconds: Int64?, at now: Nanoseconds) {
