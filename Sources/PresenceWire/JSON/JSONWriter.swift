@@ -129,6 +129,13 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
+    /// Writes a part of a text that is JSON already.
+    public mutating func value(_ json: ArraySlice<UInt8>) {
+        comma()
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
     /// Writes a member whose value is JSON already.
     public mutating func member(_ name: StaticString, json: [UInt8]) {
         key(name)

@@ -42,8 +42,10 @@ extension OwnerRequest {
 
     private func json(ofProfileOf user: UserID, at owner: borrowing Owner) -> [UInt8] {
         let list = owner.index(ofKnown: user).map { owner.users[$0].list(.profile) } ?? RowList()
-        var json = JSONWriter(reserving: 512)
-        json.profile(list.fact("", of: user) ?? Profile(), of: user, list.version, owner.policies.policy(of: user).chain)
+        let row = list.entry(for: "")?.value
+        var json = JSONWriter(reserving: 512 + (row?.count ?? 0))
+        let text = row.flatMap { ProfileText($0) } ?? ProfileText(of: list.fact("", of: user), user)
+        text.write(of: user, list.version, owner.policies.policy(of: user).chain, into: &json)
         return json.bytes
     }
 }

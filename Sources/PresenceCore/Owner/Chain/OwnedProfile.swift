@@ -49,42 +49,80 @@ extension OwnedUser {
     var profile: Profile { list(.profile).fact("", of: record.user) ?? Profile() }
 }
 
-extension JSONWriter {
-    /// Writes a profile as clients receive it (P2).
+/// The fields of a profile, by the text of its row.
+///
+/// The answer of 100 profiles may have 1.5 MB. So a value is copied from the row, as it is, unless it is written in base 64 there: the row
+/// and the answer are JSON by the same writer.
+struct ProfileText {
+    private let text: [UInt8]
+    private let fields: [(name: Substring, value: Range<Int>)]
+
+    /// The text of a user without a profile.
+    init() { (text, fields) = ([], []) }
+
+    /// - Returns: nil if the value of a row was written by something else: it has white space, or a field that is not an array.
+    init?(_ text: [UInt8]) {
+        guard let members = JSONSpans.members(of: text) else { return nil }
+        var fields: [(name: Substring, value: Range<Int>)] = []
+        fields.reserveCapacity(members.count)
+        for member in members {
+            guard let value = JSONSpans.firstElement(ofArrayAt: member.value, in: text) else { return nil }
+            fields.append((Substring(decoding: text[member.name], as: UTF8.self), value))
+        }
+        (self.text, self.fields) = (text, fields)
+    }
+
+    /// Writes a profile again that was read; nil for a user without one.
+    init(of profile: Profile?, _ user: UserID) {
+        let row = profile.flatMap { Row($0, of: user, key: "", version: .zero).value }
+        self = row.flatMap { ProfileText($0) } ?? ProfileText()
+    }
+
+    private func value(of field: Profile.Standard) -> Range<Int>? { fields.first { $0.name == field.rawValue }?.value }
+
+    /// Whether a value is an empty text. It removes a custom field.
+    private func isEmpty(_ value: Range<Int>) -> Bool { value.count == 2 && text[value.lowerBound] == UInt8(ascii: "\"") }
+
+    /// Writes the profile as clients receive it (P2).
     ///
     /// - Parameters:
     ///   - version: that of the profile; ``PresenceWire/Version/zero`` for a user without one.
     ///   - policy: gives the `allowType` of a user who has not chosen one.
-    mutating func profile(_ profile: Profile, of user: UserID, _ version: Version, _ policy: ChainPolicy) {
-        func text(_ field: Profile.Standard) -> FieldValue { profile[field.rawValue] ?? .bytes([]) }
-        func number(_ field: Profile.Standard) -> FieldValue { profile[field.rawValue] ?? .integer(0) }
-        object { json in
+    func write(of user: UserID, _ version: Version, _ policy: ChainPolicy, into json: inout JSONWriter) {
+        func member(_ name: StaticString, _ field: Profile.Standard, _ absent: FieldValue, _ json: inout JSONWriter) {
+            json.key(name)
+            if let value = value(of: field) { write(value, into: &json) } else { json.value(absent) }
+        }
+        let (none, zero) = (FieldValue.bytes([]), FieldValue.integer(0))
+        json.object { json in
             json.member("userID", user.id)
-            json.member("nick", text(.nick))
-            json.member("allowType", profile[Profile.Standard.allowType.rawValue] ?? .text(policy.defaultAllowType.profileValue))
-            json.member("faceURL", text(.faceURL))
-            json.member("selfSignature", text(.selfSignature))
-            json.member("gender", number(.gender))
-            json.member("birthday", number(.birthday))
-            json.member("location", text(.location))
-            json.member("language", number(.language))
-            json.member("level", number(.level))
-            json.member("role", number(.role))
+            member("nick", .nick, none, &json)
+            member("allowType", .allowType, .text(policy.defaultAllowType.profileValue), &json)
+            member("faceURL", .faceURL, none, &json)
+            member("selfSignature", .selfSignature, none, &json)
+            member("gender", .gender, zero, &json)
+            member("birthday", .birthday, zero, &json)
+            member("location", .location, none, &json)
+            member("language", .language, zero, &json)
+            member("level", .level, zero, &json)
+            member("role", .role, zero, &json)
             json.key("custom")
             json.object { json in
-                // An empty value removes a custom field.
-                for field in profile.fields where Profile.Standard(rawValue: field.name) == nil && field.value != .bytes([]) {
+                for field in fields where Profile.Standard(rawValue: String(field.name)) == nil && !isEmpty(field.value) {
                     json.key(text: String(field.name.dropFirst(Profile.customPrefix.count)))
-                    json.value(field.value)
+                    write(field.value, into: &json)
                 }
             }
             json.member("version", version)
         }
     }
 
-    private mutating func member(_ name: StaticString, _ field: FieldValue) {
-        key(name)
-        value(field)
+    /// Writes a value. One in base 64 may be a text for clients, with control characters.
+    private func write(_ place: Range<Int>, into json: inout JSONWriter) {
+        if text[place.lowerBound] == UInt8(ascii: "{"), let read = try? JSONReader.read(Array(text[place])), let value = FieldValue(read) {
+            return json.value(value)
+        }
+        json.value(text[place])
     }
 }
 
