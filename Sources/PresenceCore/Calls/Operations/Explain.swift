@@ -97,11 +97,13 @@ enum ExplanationText {
         if let doubt = user.confirmationDeadline {
             json.member("unconfirmedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0))
         }
+        let blocksHide = owner.policies.policy(of: target).chain.blockHidesStatus
+        let hiddenFrom = owner.index(ofKnown: target).flatMap { ChainVisibility(user: $0).hiddenFrom(viewer, by: owner, at: now) }
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, cluster, at: now) { json.string(reason) }
             guard viewer != target else { return }
-            for reason in rules(of: user, about: viewer) { json.string(reason) }
+            for reason in rules(of: user, about: viewer, blocksHide: blocksHide, hiddenFrom: hiddenFrom) { json.string(reason) }
             if let hiddenView = user.record.privacy?.hiddenView(for: viewer) {
                 json.string(
                     "the target is hidden from the viewer, who sees \(hiddenView.statusType.name) since \(hiddenView.lastOnlineStatusUpdateTime)"
@@ -159,13 +161,19 @@ enum ExplanationText {
     }
 
     /// The block, the friendship and the open decision that decide whether the viewer sees the user, in words.
-    private static func rules(of user: OwnedUser, about viewer: UserID) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - blocksHide: the setting `block.hidesStatus`.
+    ///   - hiddenFrom: the time at which the user hides from the viewer; nil if the lists have taken effect for the viewer.
+    private static func rules(of user: OwnedUser, about viewer: UserID, blocksHide: Bool, hiddenFrom: Milliseconds?) -> [String] {
         let (target, key) = (user.record.user, String(viewer.id))
         let rule = user.record.privacy?.visibility ?? Visibility()
+        let wait = hiddenFrom.map { " from \($0) on, so that the user looks lost" } ?? ""
         var reasons: [String] = []
         if let blocked: BlockedUser = user.list(.blocked).fact(key, of: target) {
-            let hides = rule.blocked.contains(viewer)
-            let effect = hides ? "which hides the status (block.hidesStatus)" : "which hides nothing, because block.hidesStatus is off"
+            let hides = blocksHide || rule.blocked.contains(viewer)
+            let effect =
+                hides ? "which hides the status (block.hidesStatus)\(wait)" : "which hides nothing, because block.hidesStatus is off"
             reasons.append("\(target.id) has blocked \(viewer.id) since \(blocked.since), \(effect)")
         }
         if let open = user.outboxCommand(about: viewer) {
@@ -174,7 +182,8 @@ enum ExplanationText {
         }
         guard rule.mode == .friends else { return reasons }
         guard let friend: Friend = user.list(.friend).fact(key, of: target) else {
-            return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is not in the friend list"]
+            let effect = wait.isEmpty ? "" : ", which hides the status\(wait)"
+            return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is not in the friend list\(effect)"]
         }
         return reasons + ["\(target.id) is visible to friends, and \(viewer.id) is in the friend list since \(friend.addTime)"]
     }

@@ -118,6 +118,12 @@ struct ChainVisibility {
         return owner.users[user].list(.blocked).contains(key) && blocksHide(by: owner)
     }
 
+    /// The time at which the user hides from a viewer whom the lists exclude and who still sees the user; nil for any other viewer.
+    func hiddenFrom(_ viewer: UserID, by owner: borrowing Owner, at now: Now) -> Milliseconds? {
+        guard isShownUntilDue(to: viewer, by: owner) else { return nil }
+        return hidingTime(for: viewer, by: owner)?.end(by: owner, at: now)
+    }
+
     /// Whether any viewer whom the lists exclude still sees the user.
     ///
     /// Viewers whom the lists admit see the user at once. So the lists of the visibility differ in length then.
