@@ -8,6 +8,7 @@ extension ConformanceTests {
         struct Hiding: Sendable, CustomTestStringConvertible {
             let name: String
             var preset = "rollcall"
+            var settings = "{}"
             let hide: (operation: String, body: String)
             let show: (operation: String, body: String)
             /// Whether the follower is told the profile meanwhile.
@@ -19,6 +20,9 @@ extension ConformanceTests {
         private static let setting = "profile.newsWaitWhileInvisible"
         private static let block = Hiding(
             name: "a block", hide: ("addBlackList", users(["ben"])), show: ("deleteBlackList", users(["ben"])))
+        private static let blockThatHidesNothing = Hiding(
+            name: "a block with block.hidesStatus off", settings: #"{"block.hidesStatus":false}"#, hide: block.hide, show: block.show,
+            tellsAtOnce: true)
         private static let invisible = Hiding(
             name: "invisible", hide: ("setVisibility", #"{"invisible":true}"#), show: ("setVisibility", #"{"invisible":false}"#))
         private static let invisibleInTencent = Hiding(
@@ -26,9 +30,9 @@ extension ConformanceTests {
 
         @Test(
             "P43 A blocked follower, and in preset rollcall each follower of an invisible user, is told of profiles after that, and not before",
-            arguments: [block, invisible, invisibleInTencent])
+            arguments: [block, blockThatHidesNothing, invisible, invisibleInTencent])
         func news(_ hiding: Hiding) async throws {
-            let app = try await App(hiding.preset)
+            let app = try await App(hiding.preset, hiding.settings)
             let ann = try await app.login("ann", node: 0)
             let ben = try await app.login("ben", node: 1)
             try await follow(in: app)
@@ -39,8 +43,14 @@ extension ConformanceTests {
             let second = try await rename("Annie", in: app, node: 1)
             let third = try await rename("Anna", in: app, node: 0)
             try await ann.until("her own profile") { Self.versions(of: "ann", $0).last == third }
+            if hiding.tellsAtOnce {
+                try await told([first, second, third], to: ben)
+            } else {
+                #expect(try await listedVersions(in: app) == [first, first, first])
+            }
             try await call(hiding.show, in: app, node: 1)
             try await told(hiding.tellsAtOnce ? [first, second, third] : [first, third], to: ben)
+            #expect(try await listedVersions(in: app) == [third, third, third])
 
             // Without a change nobody is told anything at the end.
             try await call(hiding.hide, in: app, node: 0)
@@ -101,6 +111,16 @@ extension ConformanceTests {
 
         private func follow(in app: App) async throws {
             #expect(try await app.call("subscribeUserStatus", #"{"userIDs":["ann"],"subscribeType":2}"#, as: "ben", node: 2).status == 200)
+        }
+
+        /// The version of ann's profile in ben's list of subscriptions, at each node.
+        private func listedVersions(in app: App) async throws -> [String?] {
+            var versions: [String?] = []
+            for node in 0..<3 {
+                let rows = try await app.call("getSubscribedUserStatus", #"{"subscribeType":2}"#, as: "ben", node: node)["subscriptions"]
+                versions.append(rows.elements.first?["profileVersion"]?.text)
+            }
+            return versions
         }
 
         private func call(_ call: (operation: String, body: String), in app: App, node: Int) async throws {
