@@ -6,30 +6,30 @@ extension ConformanceTests {
     ///
     /// The calls of the relationship chain make the friends. No test sets a list of its own.
     @Suite struct FriendStatusTests {
-        private func code(_ answer: Answer) -> Int64? { answer.json["resultCode"]?.number }
+        func code(_ answer: Answer) -> Int64? { answer.json["resultCode"]?.number }
 
         /// Has `user` add friends, each call at another node.
-        private func add(_ friends: [String], by user: String, in app: App) async throws {
+        func add(_ friends: [String], by user: String, in app: App) async throws {
             for (number, friend) in friends.enumerated() {
                 let answer = try await app.call("addFriend", #"{"userID":"\#(friend)"}"#, as: user, node: number % 3)
                 try #require(code(answer) == 0, "\(answer.json)")
             }
         }
 
-        private func hide(_ user: String, _ visibility: String, in app: App, node: Int = 0) async throws {
+        func hide(_ user: String, _ visibility: String, in app: App, node: Int = 0) async throws {
             let answer = try await app.call("setVisibility", #"{"visibility":"\#(visibility)"}"#, as: user, node: node)
             try #require(answer.status == 200, "\(answer.json)")
         }
 
         /// The general status of ann that `viewer` sees at each node.
-        private func seen(by viewer: String, in app: App) async throws -> [String?] {
+        func seen(by viewer: String, in app: App) async throws -> [String?] {
             var seen: [String?] = []
             for node in 0..<3 { seen.append(try await app.status(of: "ann", as: viewer, node: node).general) }
             return seen
         }
 
         /// Has a session receive a change of its own user. It has then received all that its node has pushed before.
-        private func fence(_ user: String, _ session: Session, _ text: String, in app: App, node: Int) async throws {
+        func fence(_ user: String, _ session: Session, _ text: String, in app: App, node: Int) async throws {
             try await app.setStatus(text, of: user, node: node)
             try await session.status(of: user) { $0.custom == text }
         }
