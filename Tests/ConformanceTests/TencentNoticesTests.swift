@@ -161,6 +161,51 @@ extension ConformanceTests {
         }
 
         @Test(
+            "P30 The end of a block of a user who is away and looks as before moves no time and no version, and no follower is told anything",
+            arguments: ["rollcall", "tencent"], ["logged out before the block", "lost before the block", "lost after the block"])
+        func showingAbsentUser(preset: String, absence: String) async throws {
+            let app = try await App(preset)
+            let ann = try await app.login("ann", node: 0)
+            let (ben, cid) = (try await app.login("ben", node: 1), try await app.login("cid", node: 2))
+            for (user, session) in [("ben", ben), ("cid", cid)] {
+                _ = try await app.call("subscribeUserStatus", users(["ann"]), as: user, node: 2)
+                try await session.status(of: "ann") { $0.general == "ONLINE" }
+            }
+            let leave = { () async throws -> Void in
+                if absence.hasPrefix("lost") { ann.close() } else { _ = try await app.call("logout", "{}", node: 1) }
+                try await cid.status(of: "ann") { $0.general != "ONLINE" }
+            }
+            let leavesLater = absence.hasSuffix("after the block")
+            if !leavesLater { try await leave() }
+            #expect(codes(try await app.call("addBlackList", users(["ben"]), node: 0)) == [0])
+            try await ben.status(of: "ann") { $0.general != "ONLINE" }
+            if leavesLater { try await leave() }
+            var before: [String: JSON] = [:]
+            for user in ["ben", "cid"] { before[user] = try await app.status(of: "ann", as: user, node: 1) }
+            let told = [ben, cid].map { $0.statuses(of: "ann").count }
+            #expect(codes(try await app.call("deleteBlackList", users(["ben"]), node: 2)) == [0])
+            for user in ["ben", "cid"] {
+                for node in 0..<3 { #expect(try await app.status(of: "ann", as: user, node: node) == before[user], "\(user) at \(node)") }
+            }
+            for (user, session) in [("ben", ben), ("cid", cid)] {
+                try await app.setStatus("fence", of: user, node: 1)
+                try await session.status(of: user) { $0.custom == "fence" }
+            }
+            #expect([ben, cid].map { $0.statuses(of: "ann").count } == told)
+            // The next login is shown to both, with the same times.
+            let again = try await app.login("ann", node: 2)
+            for (index, session) in [ben, cid].enumerated() {
+                try await session.until("the next login") { events in
+                    let shown = events.filter { $0.name == "onUserStatusChanged" }.flatMap { $0.json["userStatusList"]?.elements ?? [] }
+                    return shown.filter { $0.user == "ann" }.dropFirst(told[index]).contains { $0.general == "ONLINE" }
+                }
+            }
+            let seen = (try await app.status(of: "ann", as: "ben"), try await app.status(of: "ann", as: "cid"))
+            for name in Self.times { #expect(seen.0.time(name) == seen.1.time(name), "\(name)") }
+            again.close()
+        }
+
+        @Test(
             "P30 Blocks, their ends and a visibility that changes nothing for a follower move no version, and a resumed stream is told nothing",
             arguments: ["rollcall", "tencent"])
         func versions(preset: String) async throws {
