@@ -156,6 +156,41 @@ extension ConformanceTests {
             try await away.until("the profile that it has missed") { events in events.contains { $0.name == "onUserProfileChanged" } }
         }
 
+        /// The client keeps the windows of HTTP/2 closed, so the node can send it nothing.
+        @Test("P38 A stream that is not read until its queue overflows is told the newest sequences of all lists once it is read again")
+        func unreadStream() async throws {
+            let app = try await App("rollcall")
+            try await befriend(in: app)
+            let friends = many(0..<40)
+            let rows = friends.map { #"{"userID":"\#($0)"}"# }.joined(separator: ",")
+            let imported = try await app.call(
+                "importFriends", #"{"friends":[\#(rows)],"asUser":"ann"}"#, as: "backend", isAdmin: true, node: 2)
+            try #require(imported.status == 200, "\(imported.json)")
+            // Both streams of ann are at one gateway, which takes each event for both at once.
+            let live = try await app.login("ann", node: 0, query: "platform=web")
+            let unread = try SilentClient(port: app.cluster.nodes[0].ports.client, token: try app.token("ann"), takesData: false)
+            try await live.until("the other device is there") { events in
+                events.contains { $0.name == "onSessionsChanged" && $0.json["sessions"]?.elements.count == 2 }
+            }
+            // Each change is a push of some 600 bytes. A queue takes 64 KiB.
+            let rest = String(repeating: "x", count: 240)
+            for round in 0..<8 {
+                for (number, friend) in friends.enumerated() { try await app.setStatus("\(round) \(rest)", of: friend, node: number % 3) }
+            }
+            _ = try await app.call("renameFriendGroup", #"{"oldName":"work","newName":"office"}"#, node: 1)
+            _ = try await app.call("addBlackList", users(["dan"]), node: 2)
+            for event in ["onFriendGroupsChanged", "onBlackListAdded"] {
+                try await live.until(event) { events in events.contains { $0.name == event } }
+            }
+            let newest = try await answered(in: app, node: 1).map { $0 ?? "none" }
+            let text = try await unread.takeData(until: #""groupsVersion":"\#(newest[1])","blockVersion":"\#(newest[2])""#)
+            #expect(text.contains(#""friendSeq":"\#(newest[0])""#))
+            // The events themselves found the queue full.
+            #expect(!text.contains("onFriendGroupsChanged") && !text.contains("onBlackListAdded"))
+            unread.close()
+            live.close()
+        }
+
         @Test("P34 P35 P38 The sequence of the groups moves with a group's friends, and with nothing else in the friend list")
         func sequences() async throws {
             let app = try await App("tencent")

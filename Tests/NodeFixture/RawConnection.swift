@@ -43,17 +43,23 @@ package final class RawConnection {
     }
 
     private func receive(_ expected: String, isComplete: @escaping @Sendable (String) -> Bool) async throws -> String {
-        try await withCheckedThrowingContinuation { (done: CheckedContinuation<String, any Error>) in
+        let bytes = try await receive(bytesOf: expected) { isComplete(String(decoding: $0, as: UTF8.self)) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Waits as ``receive(until:)`` does, for bytes that need not be a text.
+    package func receive(bytesOf expected: String, isComplete: @escaping @Sendable ([UInt8]) -> Bool) async throws -> [UInt8] {
+        try await withCheckedThrowingContinuation { (done: CheckedContinuation<[UInt8], any Error>) in
             Thread.detachNewThread { [descriptor] in
                 var silence = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 var received: [UInt8] = []
                 var bytes = [UInt8](repeating: 0, count: 1 << 18)
-                while !isComplete(String(decoding: received, as: UTF8.self)) {
+                while !isComplete(received) {
                     let count = poll(&silence, 1, 30_000) > 0 ? recv(descriptor, &bytes, bytes.count, 0) : 0
                     guard count > 0 else { return done.resume(throwing: TestFailure("never received: \(expected)")) }
                     received += bytes.prefix(count)
                 }
-                done.resume(returning: String(decoding: received, as: UTF8.self))
+                done.resume(returning: received)
             }
         }
     }

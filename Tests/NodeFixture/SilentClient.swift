@@ -1,4 +1,4 @@
-/// Logs in by hand and then says nothing more, not even the answer to a PING.
+/// Logs in by hand and then says nothing more, not even the answer to a PING, unless it is asked to take data.
 package final class SilentClient {
     private let connection: RawConnection
 
@@ -56,6 +56,29 @@ package final class SilentClient {
 
     /// Drops all that arrives from now on, without an acknowledgement.
     package func loseNetwork() throws { try connection.loseNetwork() }
+
+    /// Opens the flow-control windows of HTTP/2, and waits for a text in the bodies.
+    ///
+    /// - Returns: the bodies of all its streams, up to the text and beyond.
+    @discardableResult package func takeData(until text: String) async throws -> String {
+        // SETTINGS with a SETTINGS_INITIAL_WINDOW_SIZE of 16 MiB, and WINDOW_UPDATE by as much for the connection (RFC 9113 §6.9).
+        connection.send([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0] + [0, 0, 4, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0])
+        let frames = try await connection.receive(bytesOf: text) { Self.bodies(in: $0).contains(text) }
+        return Self.bodies(in: frames)
+    }
+
+    /// The contents of the DATA frames among whole frames (RFC 9113 §4.1). A node pads no frame.
+    private static func bodies(in frames: [UInt8]) -> String {
+        var (content, start) = ([UInt8](), 0)
+        while start + 9 <= frames.count {
+            let length = Int(frames[start]) << 16 | Int(frames[start + 1]) << 8 | Int(frames[start + 2])
+            let end = start + 9 + length
+            guard end <= frames.count else { break }
+            if frames[start + 3] == 0 { content += frames[(start + 9)..<end] }
+            start = end
+        }
+        return String(decoding: content, as: UTF8.self)
+    }
 
     package func close() { connection.close() }
 }
