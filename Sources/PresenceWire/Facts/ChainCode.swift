@@ -47,7 +47,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
         case .groupsFull: "the caller has too many groups (friends.groupsMax)"
         case .conflict: "an earlier call about this user has not ended; safe to retry"
         case .selfFull: "the friend list is full (friends.max)"
-        case .requestsFull: "the user has received, or the caller has sent, too many friend requests (pendency.max)"
+        case .requestsFull:
+            "too many friend requests: received by the user, sent by the caller (pendency.max), or to 4,096 users in seven days"
         case .blockListFull: "the blocklist is full (blockList.max)"
         case .otherFull: "the user's friend list is full (friends.max)"
         case .blockedBySelf: "the user is on the caller's blocklist"

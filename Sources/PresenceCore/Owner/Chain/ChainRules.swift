@@ -91,6 +91,16 @@ struct ChainRules {
         return sent.liveCount + openCount < policy.chain.pendencyMax
     }
 
+    /// Whether the user may leave rows with one more user.
+    ///
+    /// An addition writes rows to the lists of the other user, who need not exist. They stay there when this user has removed the own row.
+    /// The outbox has a tombstone for each user about whom this one has decided, so their number is the bound. Otherwise one user could
+    /// fill the disks with rows of users who do not exist. A user whose tombstone is in the outbox has such rows already.
+    private func mayLeaveRows(with other: String) -> Bool {
+        let decided = user.list(.chainOutbox)
+        return decided.count < RowList.tombstonesMax || decided.entry(for: other) != nil
+    }
+
     /// The user's nickname; empty for a user who has not set one.
     private var nickname: String { (fact("") as Profile?)?[Profile.Standard.nick.rawValue]?.text ?? "" }
 
@@ -116,7 +126,9 @@ struct ChainRules {
             if blocks(other) { return .ended(.blockedBySelf) }
             guard hasRoom(for: other) else { return .ended(.selfFull) }
             // Only the other user's owner knows whether the request must wait.
-            guard request.isForced || hasRoomForRequest(to: other) else { return .ended(.requestsFull) }
+            guard request.isForced || (hasRoomForRequest(to: other) && mayLeaveRows(with: other)) else {
+                return .ended(.requestsFull)
+            }
             (request.addTime, request.nickname) = (time, nickname)
             return .command(.add(request, isTwoWay: isTwoWay), [])
         case .unblock:
