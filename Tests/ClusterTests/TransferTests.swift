@@ -111,6 +111,37 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A name with control characters or as base 64 is refused with its line, and nobody is shown it") func shownTexts() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        let names = [#""Ann\n\u0000""#, #""\u009bAnn""#, #"{"base64":"QW5u"}"#]
+        let bad = names.flatMap { name in
+            ["Nick", "FaceUrl"].map { #"{"userID":"ann","kind":"profile","key":"","value":{"\#($0)":\#(name),"Level":7}}"# }
+        }
+        let good = [
+            #"{"userID":"ann","kind":"friend","key":"ben","value":{"addTime":1}}"#,
+            #"{"userID":"ben","kind":"profile","key":"","value":{"Nick":"Ben","SelfSignature":"two\nlines"}}"#,
+        ]
+        let path = "\(fixture.directory)/names.ndjson"
+        try Data((bad + good).joined(separator: "\n").utf8).write(to: URL(filePath: path))
+        let ended = try await RollcallBinary.run(["import", path] + ops(fixture, node: 1))
+        #expect(ended.status == 1 && ended.output.contains("8 rows: 2 imported, 0 present already, 6 refused"), "\(ended.output)")
+        let report = try String(contentsOfFile: "\(path).refused.ndjson", encoding: .utf8).split(separator: "\n").map {
+            try JSON(Array($0.utf8))
+        }
+        #expect(report.compactMap { $0["row"]?.number } == Array(1...6))
+        #expect(report.compactMap { $0["code"]?.number } == Array(repeating: 6017, count: 6))
+        for (number, row) in report.enumerated() {
+            let field = number % 2 == 0 ? "Nick" : "FaceUrl"
+            let rule = number < 4 ? "a text without control characters" : "a text, not base 64"
+            #expect(row["reason"]?.text?.contains("\(field) must be \(rule)") == true, "\(row)")
+        }
+        let answer = try await fixture.call("getUsersProfile", #"{"userIDs":["ann","ben"]}"#, as: "ben", node: 2)
+        let profiles = answer.json["profileList"]?.elements ?? []
+        #expect(profiles.map { $0["nick"]?.text } == ["", "Ben"] && profiles.map { $0["faceURL"]?.text } == ["", ""], "\(answer.json)")
+        #expect(profiles.first?["level"]?.number == 0, "a refused line sets none of its fields")
+        try await fixture.stop()
+    }
+
     @Test("exportUser answers at each node all that the cluster holds about a user, to an app's back end alone") func everything()
         async throws
     {

@@ -88,6 +88,8 @@ import Testing
             (Self.fact(.friend, "ben", #"{"addTime":1,"groupIDs":[9]}"#), 30_001, "no group of this name"),
             (Self.fact(.friendGroup, "x", #"{"name":"a"}"#), 6017, "the key is not a number"),
             (Self.fact(.profile, "", #"{"Gender":3}"#), 6017, "is not a whole number of 0 to 2"),
+            (Self.fact(.profile, "", #"{"Nick":"Ann\n"}"#), 6017, "Nick must be a text without control characters"),
+            (Self.fact(.profile, "", #"{"Gender":2,"FaceUrl":{"base64":"QW5u"}}"#), 6017, "FaceUrl must be a text, not base 64"),
             (Self.fact(.subscription, "ben", #"{"subscribeType":3,"subscribedAt":1}"#), 31_704, "is not a friend"),
             (Self.fact(.subscription, "ben", #"{"subscribeType":2,"subscribedAt":1}"#), 6017, "must be 1 or 3"),
             (Self.fact(.subscription, "ben", #"{"subscribeType":1,"subscribedAt":1}"#, until: 5), 6017, "has ended"),

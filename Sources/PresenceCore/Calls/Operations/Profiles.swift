@@ -59,20 +59,12 @@ enum ModifySelfProfile: ChainOperation {
             throw .parameter("values.\(name): must be of type \(type)\(declared == nil ? "" : " (profile.customFields)")")
         }
         if let problem = Profile.problem(of: value, in: name) { throw .parameter("values.\(name): \(problem)") }
-        if let standard = Profile.Standard(rawValue: name), [.nick, .faceURL].contains(standard) { try checkShown(member) }
+        if let problem = Profile.problem(ofShown: member) { throw .parameter("values.\(name): \(problem)") }
         if case .bytes(let bytes) = value, bytes.count > policy.chain.profileValueBytesMax {
             throw .parameter(
                 "values.\(name): has \(bytes.count) bytes, at most \(policy.chain.profileValueBytesMax) are allowed (profile.valueBytes)")
         }
         return value
-    }
-
-    /// Throws for a field that friends are shown as it is, if it is not a text without control characters.
-    ///
-    /// Only calls are checked. A row of an earlier release may have such a value.
-    private static func checkShown(_ member: JSONValue.Member) throws(Problem) {
-        guard case .string(let text) = member.value else { throw .parameter("values.\(member.name): must be a text, not base 64") }
-        try Fields.checkControls(text, "values.\(member.name)")
     }
 
     private static func declaration(of key: String, _ policy: Policy) throws(Problem) -> CustomFieldDeclaration {
@@ -85,6 +77,18 @@ enum ModifySelfProfile: ChainOperation {
 
     static func write(_ answer: FriendCallResult, to call: AskedCall, _ policy: Policy, into json: inout JSONWriter) throws(Problem) {
         json.object { $0.member("profile", json: answer.json) }
+    }
+}
+
+extension Profile {
+    /// The reason why a field that friends are shown as it is cannot have this value, in words; nil if it can. It must be a text without
+    /// control characters.
+    ///
+    /// Only calls and imports are checked. A row of an earlier release may have another value.
+    static func problem(ofShown member: JSONValue.Member) -> String? {
+        guard let standard = Standard(rawValue: member.name), [.nick, .faceURL].contains(standard) else { return nil }
+        guard case .string(let text) = member.value else { return "must be a text, not base 64" }
+        return Limits.hasNoControls(text) ? nil : "must be a text without control characters"
     }
 }
 

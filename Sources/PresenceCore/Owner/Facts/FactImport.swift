@@ -106,7 +106,8 @@ struct FactImport {
         var (profile, changes) = (draft.profile ?? held.profile, [Profile.Change]())
         for member in fields.members {
             guard let value = FieldValue(member.value) else { throw fields.error(member.name, "is not a value of a field") }
-            if let problem = Profile.problem(of: value, in: member.name) { throw fields.error(member.name, problem) }
+            let problem = Profile.problem(of: value, in: member.name) ?? Profile.problem(ofShown: member)
+            if let problem { throw fields.error(member.name, problem) }
             if profile[member.name] == nil { changes.append(Profile.Change(name: member.name, value: value)) }
         }
         if changes.isEmpty { return .present }
