@@ -61,6 +61,24 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("Claims with control characters do nothing to the terminal of an operator who checks the token", arguments: [true, false])
+    func claims(asksNode: Bool) async throws {
+        let fixture = try await ServedCluster.start()
+        let all = ["sub", "app", "role", "exp", "aud", "iss", Self.hostile.json].map { "\"\($0)\":\"\(Self.hostile.json)\"" }
+        let end = Int(Date().timeIntervalSince1970) + 600
+        let turned = #"{"sub":"m\u202e\u2066","exp":\#(end)}"#
+        let cases: [(claims: String, status: Int32, words: String)] = [
+            ("{\(all.joined(separator: ","))}", 1, Self.hostile.printed), (turned, 0, #"the user m\u{202E}\u{2066}"#),
+        ]
+        for (claims, status, words) in cases {
+            let token = signedToken(claims: Data(claims.utf8))
+            let ended = try await RollcallBinary.run(["check-token", token] + (asksNode ? target(fixture.nodes[0]) : []))
+            #expect(ended.status == status && Self.isHarmless(ended.output), "\(ended.output)")
+            #expect(ended.output.contains(words), "\(ended.output)")
+        }
+        try await fixture.stop()
+    }
+
     @Test("The reason for a refused row has no control characters of the row") func report() async throws {
         let fixture = try await ServedCluster.start()
         let file = "\(fixture.directory)/friends.csv"
