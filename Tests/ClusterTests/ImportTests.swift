@@ -143,12 +143,17 @@ import Testing
     @Test(
         "A file with another delimiter or in another encoding is refused before the first row, and the cause is named",
         arguments: [
-            ("userID;friendID;remark\r\na;b;c\r\n", "the delimiter is a semicolon"), ("userID\tfriendID\na\tb\n", "the delimiter is a tab"),
-            ("sep=,\r\nuserID,friendID\r\na,b\r\n", "\"sep=\" is no column"), ("", "is empty"),
-        ])
-    func otherFiles(text: String, words: String) async throws {
+            (Array("userID;friendID;remark\r\na;b;c\r\n".utf8), "the delimiter is a semicolon"),
+            (Array("userID\tfriendID\na\tb\n".utf8), "the delimiter is a tab"),
+            (Array("sep=,\r\nuserID,friendID\r\na,b\r\n".utf8), "\"sep=\" is no column"), ([], "is empty"),
+            // UTF-16 with a byte order mark, and a column with a letter of Latin-1.
+            ([0xFF, 0xFE] + Array("userID,friendID\na,b\n".utf8).flatMap { [$0, 0] }, "row 0: field 1 is not UTF-8"),
+            (Array("userID,friendID,pr".utf8) + [0xE9] + Array("nom\na,b,c\n".utf8), "row 0: field 3 is not UTF-8"),
+        ] as [([UInt8], String)])
+    func otherFiles(bytes: [UInt8], words: String) async throws {
         let fixture = try await ServedCluster.start()
-        let file = try write(text, as: "friends.csv", fixture)
+        let file = try write("", as: "friends.csv", fixture)
+        try Data(bytes).write(to: URL(filePath: file))
         let ended = try await RollcallBinary.run(arguments(file, fixture))
         #expect(ended.status == ExitCode.usage && ended.output.contains(words), "\(ended.output)")
         try await fixture.stop()

@@ -83,20 +83,21 @@ import Testing
     }
 
     @Test(
-        "HEAD of the event stream and of the export has the head of GET, and begins neither",
+        "HEAD of the event stream, of the export and of the backup has the head of GET, and begins none of them",
         arguments: ["--http1.1", "--http2-prior-knowledge"])
     func headOfStreams(version: String) async throws {
         let fixture = try await ServedCluster.start()
         let node = fixture.nodes[0]
-        let (events, export) = (
-            "http://127.0.0.1:\(node.ports.client)/v1/events", "http://127.0.0.1:\(node.ports.ops)/admin/v1/export"
+        let events = "http://127.0.0.1:\(node.ports.client)/v1/events"
+        let (export, backup) = (
+            "http://127.0.0.1:\(node.ports.ops)/admin/v1/export", "http://127.0.0.1:\(node.ports.ops)/admin/v1/backup"
         )
         let user = ["-H", "Authorization: Bearer \(try signedToken(user: "ann"))"]
         let admin = ["-H", "Authorization: Bearer \(try signedToken(user: "ops", isAdmin: true))", "-H", "Accept-Encoding: gzip"]
         for (url, token, status) in [
             ("\(events)?platform=web", user, 200), (events, [], 401), ("\(events)?deviceID=%00", user, 400),
             ("\(events)?ticket=abc", [], 401), (export, admin, 200), ("\(export)?kind=all", admin, 200), (export, [], 401),
-            (export, user, 403), ("\(export)?kind=none", admin, 400),
+            (export, user, 403), ("\(export)?kind=none", admin, 400), (backup, admin, 200), (backup, [], 401), (backup, user, 403),
         ] as [(String, [String], Int)] {
             let asked = try await head(url, [version, "--head"] + token)
             #expect(asked.contains { $0.contains(" \(status)") && $0.hasPrefix("http/") }, "\(url): \(asked)")

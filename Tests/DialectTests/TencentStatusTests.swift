@@ -71,6 +71,30 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("As the page says, lists of 150 users to follow and of 501 to query become several calls") func longLists() async throws {
+        let fixture = try await ServedCluster.serving("tencent")
+        let manager = try V2TIMManager(fixture.configuration(of: "ann"))
+        let listener = SDKListener(manager)
+        manager.addIMSDKListener(listener)
+        try await manager.login()
+        let users = (0...500).map { "user\($0)" }
+        #expect(try await manager.getUserStatus(users).map(\.userID) == users)
+        let followed = Array(users[..<150])
+        try await manager.subscribeUserStatus(followed)
+        let total = { try await fixture.call("getSubscribedUserStatus", "{}").json["total"]?.number }
+        #expect(try await total() == 150)
+        let last = try V2TIMManager(fixture.configuration(of: "user149"))
+        try await last.login()
+        try await fixture.until("a user of the second call is followed") {
+            listener.others.all.contains { $0.userID == "user149" && $0.statusType == V2TIM_USER_STATUS_ONLINE }
+        }
+        try await manager.unsubscribeUserStatus(followed)
+        #expect(try await total() == 0)
+        try await last.logout()
+        try await manager.logout()
+        try await fixture.stop()
+    }
+
     @Test("T11 The own listener is told of OFFLINE without a custom status as soon as the connection is lost") func ownOffline()
         async throws
     {
