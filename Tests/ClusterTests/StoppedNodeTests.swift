@@ -9,6 +9,11 @@ import Testing
     private static let targets = "[" + (hiders + ["blocker"]).map { "\"\($0)\"" }.joined(separator: ",") + "]"
     private static let query = #"{"userIDs":\#(targets)}"#
 
+    /// The calls that show statuses of others, with their bodies. Bob follows all targets.
+    private static let reads = [
+        ("getUserStatus", query), ("getSubscribedUserStatus", "{}"), ("subscribeUserStatus", #"{"userIDs":\#(targets),"sync":true}"#),
+    ]
+
     /// The bytes of a request without a connection of its own.
     private static func request(_ line: String, by user: String, body: String = "") throws -> [UInt8] {
         let head = [
@@ -22,6 +27,12 @@ import Testing
         let connection = try RawConnection(port: node.ports.client)
         connection.send(try request(line, by: user, body: body))
         return connection
+    }
+
+    /// The answer to a call over HTTP/2. The client connects at once, also to a node that does not run.
+    private static func overHTTP2(_ operation: String, by user: String, body: String, on node: ServedNode) async throws -> String {
+        let options = ["-sS", "--http2-prior-knowledge", "-d", body, "-H", "Authorization: Bearer \(try signedToken(user: user))"]
+        return try await run("curl", options + ["http://127.0.0.1:\(node.ports.client)/v1/\(operation)"]).output
     }
 
     /// The users, of those who have hidden, whom a text shows ONLINE.
@@ -65,7 +76,7 @@ import Testing
     @Test("A node that stood still shows nobody ONLINE who hid meanwhile, in no answer to a request that waited and on no stream")
     func wokenNode() async throws {
         let cluster = try await ServedCluster.start(nodes: 3)
-        try await cluster.setPolicy(#"{"rate.query":false}"#)
+        try await cluster.setPolicy(#"{"rate.query":false,"rate.subscribe":false}"#)
         let sessions = try (Self.hiders + ["blocker"]).map { try cluster.events($0) }
         let bob = try Self.open("GET /v1/events?platform=web", by: "bob", on: cluster.nodes[2])
         try await bob.receive(until: "onSubscriptionSyncCompleted")
@@ -76,7 +87,7 @@ import Testing
         }
         _ = try await received(on: bob, of: "bob", "before the pause", in: cluster)
         // Each has made a request: a node closes a new connection that sends nothing for ten seconds, and the pause may take as long.
-        let accepted = try (0..<10).map { _ in
+        let accepted = try (0..<12).map { _ in
             try Self.open("POST /v1/getUserStatus", by: "bob", body: Self.query, on: cluster.nodes[2])
         }
         for connection in accepted { _ = try await connection.receiveAnswer() }
@@ -84,19 +95,31 @@ import Testing
         cluster.nodes[2].signal(SIGSTOP)
         let latest = try await hide(in: cluster)
         #expect(latest > 0)
-        for connection in accepted { connection.send(try Self.request("POST /v1/getUserStatus", by: "bob", body: Self.query)) }
-        let waiting = try (0..<10).map { _ in
-            try Self.open("POST /v1/getUserStatus", by: "bob", body: Self.query, on: cluster.nodes[2])
+        for (number, connection) in accepted.enumerated() {
+            let (operation, body) = Self.reads[number % Self.reads.count]
+            connection.send(try Self.request("POST /v1/\(operation)", by: "bob", body: body))
+        }
+        let waiting = try (0..<12).map { number in
+            let (operation, body) = Self.reads[number % Self.reads.count]
+            return try Self.open("POST /v1/\(operation)", by: "bob", body: body, on: cluster.nodes[2])
+        }
+        let node = cluster.nodes[2]
+        let overHTTP2 = Self.reads.map { operation, body in
+            Task { try await Self.overHTTP2(operation, by: "bob", body: body, on: node) }
         }
         let cid = try Self.open("GET /v1/events?platform=web", by: "cid", on: cluster.nodes[2])
         try await cluster.until("the last time that an answer named is over") { Int64(Date().timeIntervalSince1970 * 1_000) > latest }
         cluster.nodes[2].signal(SIGCONT)
 
+        var answers: [String] = []
         for connection in accepted + waiting {
-            let answer = try await connection.receiveAnswer()
+            answers.append(try await connection.receiveAnswer())
+            connection.close()
+        }
+        for answer in overHTTP2 { answers.append(try await answer.value) }
+        for answer in answers {
             #expect(Self.shown(in: answer).isEmpty, "\(answer)")
             #expect(answer.contains(#""statusType":"OFFLINE""#) || answer.contains(#""code":5000"#), "\(answer)")
-            connection.close()
         }
         try await cluster.until("the node knows who has hidden") { try await isShown("OFFLINE", by: cluster) }
         for (stream, user) in [(bob, "bob"), (cid, "cid")] {
