@@ -38,8 +38,12 @@ extension ConformanceTests {
             return lists[0]
         }
 
-        @Test("P20 P21 P22 P26 A request is on both sides, with its type, its source and its wording") func bothSides() async throws {
+        @Test("P20 P21 P22 P26 A request is on both sides, with its type, its source, its wording and the other's nickname")
+        func bothSides() async throws {
             let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
+            for user in ["ann", "ben"] {
+                _ = try await app.call("modifySelfProfile", #"{"values":{"Nick":"I am \#(user)"}}"#, as: user, node: 2)
+            }
             _ = try await app.call("addFriend", #"{"userID":"ben","addWording":"hello","addSource":"AddSource_Type_iOS"}"#)
             for (user, other, type, unread) in [("ann", "ben", Int64(2), Int64(0)), ("ben", "ann", 1, 1)] {
                 for node in 0..<3 {
@@ -47,6 +51,7 @@ extension ConformanceTests {
                     let item = page["pendencyList"].elements.first
                     #expect(users(page) == [other] && item?["type"]?.number == type && item?["addWording"]?.text == "hello")
                     #expect(item?["addSource"]?.text == "AddSource_Type_iOS" && (item?["addTime"]?.number ?? 0) > 0)
+                    #expect(item?["nickname"]?.text == "I am \(other)")
                     #expect(page["timestamp"].number == 0 && page["unreadCnt"].number == unread)
                 }
             }

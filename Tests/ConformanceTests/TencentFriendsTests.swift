@@ -143,7 +143,7 @@ extension ConformanceTests {
             for (user, friend) in [("ann", "ben"), ("ben", "ann")] { #expect(try await friends(of: user, in: app, node: 2) == [friend]) }
         }
 
-        @Test("P17 An approval is 30010 if the own list is full and 30014 if the other is, the request stays, and its remark has 96 bytes")
+        @Test("P16 P17 An approval is 30010 if the own list is full, 30014 if the other is, the request stays, and a remark has 96 bytes")
         func fullListsAtAnApproval() async throws {
             let app = try await App("tencent", #"{"friends.max":1}"#)
             for user in ["ann", "ben", "cid"] {
@@ -207,6 +207,18 @@ extension ConformanceTests {
             let answer = try await app.call("addFriend", body)
             #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(field) == true, "\(answer.json)")
             #expect(try await friends(of: "ann", in: app, node: 0) == [])
+        }
+
+        @Test("P12 A remark of 96 bytes and a wording of 120 bytes reach the list whole") func longestFields() async throws {
+            let app = try await App("tencent")
+            // Each letter has two bytes.
+            let (remark, wording) = (String(repeating: "é", count: 96 / 2), String(repeating: "ö", count: 120 / 2))
+            let body = #"{"userID":"ben","remark":"\#(remark)","addWording":"\#(wording)"}"#
+            #expect(code(try await app.call("addFriend", body, node: 1)) == 0)
+            for node in 0..<3 {
+                let friend = try await app.call("getFriendList", "{}", node: node)["friendList"].elements.first
+                #expect(friend?["remark"]?.text == remark && friend?["addWording"]?.text == wording, "at node \(node)")
+            }
         }
 
         @Test("P12 P38 Two devices share the 20 changes in 5 s of their user: the next is refused at each node, and later passes")

@@ -77,7 +77,7 @@ extension ConformanceTests {
             }
         }
 
-        @Test("P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other")
+        @Test("P14 P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other: 30515, 30525")
         func blocking() async throws {
             let app = try await App("tencent")
             for other in ["ben", "cid"] { _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#) }

@@ -21,7 +21,7 @@ import Testing
         func values(from user: String) -> [Int64] { values[user] ?? [] }
     }
 
-    @Test("The prototypes of the document run") func prototypes() async throws {
+    @Test("N3 N7 N8 N9 N16 The prototypes of the document run") func prototypes() async throws {
         let fixture = try await ServedCluster.serving("commsease")
         let manager = try NIMEventSubscribeManager(fixture.configuration(of: "ann"))
         let delegate = Delegate()

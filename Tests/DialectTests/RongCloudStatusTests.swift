@@ -25,7 +25,7 @@ import Testing
         func onSubscriptionChangedOnOtherDevices(_ subscribeEvents: [RCSubscribeEvent]) { changed.add(subscribeEvents) }
     }
 
-    @Test("The samples of the document run") func samples() async throws {
+    @Test("R2 R7 R9 R10 R13 The samples of the document run") func samples() async throws {
         let fixture = try await ServedCluster.serving("rongcloud")
         let core = try RCCoreClient(fixture.configuration(of: "ann"))
         let delegate = Delegate()

@@ -29,7 +29,7 @@ import Testing
         func onKickedOffline() { connections.add(["kicked, then \(manager.getLoginUser() ?? "nobody") is logged in"]) }
     }
 
-    @Test("The samples of the document run") func samples() async throws {
+    @Test("T9 T10 T14 T31 The samples of the document run") func samples() async throws {
         let fixture = try await ServedCluster.serving("tencent")
         let manager = try V2TIMManager(fixture.configuration(of: "ann"))
         let listener = SDKListener(manager)

@@ -33,7 +33,7 @@ import ZIMStatus
         try await fixture.stop()
     }
 
-    @Test("The samples of the document run") func samples() async throws {
+    @Test("Z7 Z8 Z13 Z16 Z17 Z19 Z20 Z22 Z23 The samples of the document run") func samples() async throws {
         let fixture = try await ServedCluster.serving("zim", users: ["ann", "bob", "userIdA", "userIdB"])
         let zim = try ZIM(fixture.configuration(of: "ann"))
         let handler = Handler()
