@@ -37,18 +37,40 @@ story("The office threw out the thief while my phone changed its token, and it t
   // The same name in another app is another person.
   const otherApp = `${s.app}-other`;
   const namesake = await s.stream("ann", { bearer: s.token("ann", { app: otherApp }) });
-  // Each token of the phone is another one. The thief has one of yesterday, and a ticket.
-  let tokens = 0;
+  // The tokens of the phone last for four seconds, so it renews its session all the time. The thief has a token of yesterday, and a ticket.
+  const renewals = [];
+  let [isHeld, isAsked, letGo] = [false, false, null];
+  const held = new Promise((resolve) => (letGo = resolve));
   const now = () => Math.floor(Date.now() / 1_000);
-  const options = { platform: "ios", token: async () => s.token("ann", { seconds: 3_600 + (tokens += 1) }) };
+  const options = {
+    platform: "ios", random: () => 0,
+    token: async () => {
+      const token = s.token("ann", { seconds: 4 });
+      isAsked = true;
+      if (isHeld) await held;
+      return token;
+    },
+    fetch: async (url, request) => {
+      const response = await fetch(url, request);
+      if (new URL(url).pathname === "/v1/renew") renewals.push(response.status);
+      return response;
+    } };
   const phone = await s.client("ann", { ...options, customStatus: "reading" });
+  const opened = { ...phone.session, at: Date.now() };
   const stolen = s.token("ann", { issuedAt: now() - 100 });
   const thief = await s.stream("ann", { node: 1, bearer: stolen, platform: "unknown-phone" });
   const { ticket } = await s.ok("ann", "streamTicket", {}, { node: 2, bearer: stolen });
   await bob.sees("ann", { statusType: "ONLINE", customStatus: "reading", onlinePlatforms: ["ios", "unknown-phone"] });
   await phone.subscribeUserStatus(["carl"], { sync: true });
   const before = bob.statuses("ann").length;
+  await until("the phone outlives its first token", () => renewals.length >= 2 && Date.now() > opened.at + 4_000);
+  assert.deepEqual([new Set(renewals), phone.session.sessionID, phone.state], [new Set([200]), opened.sessionID, "online"]);
+  assert.equal(bob.statuses("ann").length, before, "Bob is told nothing of renewals");
 
+  // A node has told the phone that its token ends, and the phone waits for the next token, when the office kicks Ann.
+  [isHeld, isAsked] = [true, false];
+  await until("the phone asks for a token", () => isAsked);
+  const renewed = renewals.length;
   const { stdout } = await promisify(execFile)("curl", ["-s", "-H", `Authorization: Bearer ${s.token("office", { isAdmin: true })}`,
     `http://127.0.0.1:${s.node(1).ops}/admin/v1/kick`, "-d", JSON.stringify({ userID: "ann", reason: "password changed" })]);
   const kicked = Date.now();
@@ -58,6 +80,10 @@ story("The office threw out the thief while my phone changed its token, and it t
   assert.deepEqual(thief.of("onKickedOffline"), [{ reason: "password changed" }]);
   await until("the phone knows", () => phone.state === "kicked");
   assert.match(phone.heard.states.at(-1).reason, /password changed/);
+  assert.equal(renewals.length, renewed, "the kick came between the notice and the renewal");
+  // The token that was made before the kick arrives.
+  isHeld = false;
+  letGo();
   await bob.sees("ann", { statusType: "OFFLINE", onlinePlatforms: [] });
   assert.ok(bob.statuses("ann").slice(before).every(({ statusType }, index, list) => (statusType === "OFFLINE") === (index === list.length - 1)),
     "one end, the last record");
@@ -65,10 +91,16 @@ story("The office threw out the thief while my phone changed its token, and it t
   // No node takes the stolen token or its ticket any more.
   for (const node of [0, 1, 2]) {
     assert.equal(await s.refused("ann", "setSelfStatus", { customStatus: "mine" }, { node, bearer: stolen }), 6014);
+    assert.equal(await s.refused("ann", "renew", { sessionID: thief.connected.sessionID }, { node, bearer: stolen }), 6014);
+    // A good token renews no session that the kick has ended.
+    const later = s.token("ann", { issuedAt: now() + 1 });
+    for (const { sessionID } of [opened, thief.connected]) assert.equal(await s.refused("ann", "renew", { sessionID }, { node, bearer: later }), 6017);
     await assert.rejects(s.stream("ann", { node, bearer: stolen, lastEventID: thief.position }), /401/);
     await assert.rejects(s.stream("ann", { node, bearer: null, query: { ticket } }), /401/);
   }
   assert.equal((await s.status("bob", "ann")).statusType, "OFFLINE");
+  await until("the phone's late token was tried", () => renewals.slice(renewed).includes(400));
+  assert.deepEqual([phone.state, renewals.slice(renewed).includes(200)], ["kicked", false], "the late token renews nothing");
 
   // A token of a later second opens a session, with everything that was Ann's.
   await until("a second has passed", () => Date.now() >= kicked + 2_000);
