@@ -47,6 +47,24 @@ extension ConformanceTests {
             try await bob.status(of: "ann") { $0.general == "OFFLINE" && $0.custom == "" }
         }
 
+        @Test("A text that was set with an expiry stays after a logout, and ends at its own time") func endAfterLogout() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let ann = try await app.login("ann", node: 0)
+            let answer = try await app.call("setSelfStatus", #"{"customStatus":"on a plane","expiry":4}"#)
+            let setAt = try #require(answer["userStatus"]["lastCustomStatusUpdateTime"]?.number)
+            #expect(try await app.call("logout", "{}", node: 2).code == 0)
+            // The record before the first login is UNLOGINED, too, and has no text.
+            try await bob.status(of: "ann") { $0.general == "UNLOGINED" && $0.custom == "on a plane" }
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).custom == "on a plane") }
+            let ended = try await bob.status(of: "ann") {
+                $0.custom == "" && $0["lastCustomStatusUpdateTime"]?.number ?? 0 > setAt
+            }
+            #expect(ended.general == "UNLOGINED" && ended["lastCustomStatusUpdateTime"]?.number ?? 0 >= setAt + 4_000, "\(ended)")
+            ann.close()
+        }
+
         @Test("The default validity of an app is no end of its own") func defaultValidity() async throws {
             let app = try await App("rollcall", #"{"customStatus.ttl":3600}"#)
             let ann = try await app.login("ann", node: 0)

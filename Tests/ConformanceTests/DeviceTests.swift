@@ -82,6 +82,25 @@ extension ConformanceTests {
             old.close()
         }
 
+        @Test("A login with the same deviceID on another platform replaces nothing, and each of both sessions ends by itself")
+        func otherPlatform() async throws {
+            let app = try await App("rollcall")
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=d")
+            let desk = try await app.login("ann", node: 2, query: "platform=web&deviceID=d")
+            try await bob.status(of: "ann") { $0.platforms == ["ios", "web"] }
+            #expect(try await app.call("logout", "{\"sessionID\":\"\(id(of: desk))\"}").code == 0)
+            try await bob.until("the phone alone is left") { events in
+                let platforms = events.flatMap { $0.json["userStatusList"]?.elements ?? [] }.filter { $0.user == "ann" }.map(\.platforms)
+                return platforms.suffix(2) == [["ios", "web"], ["ios"]]
+            }
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"here"}"#, node: 1).code == 0)
+            try await phone.status(of: "ann") { $0.custom == "here" }
+            #expect(kickReason(of: phone) == nil && kickReason(of: desk) == nil)
+            desk.close()
+        }
+
         @Test("explainSelf tells a user why it is ONLINE, at any node, and nothing about its followers") func explainSelf() async throws {
             let app = try await App("rollcall")
             let bob = try await app.login("bob", node: 1)

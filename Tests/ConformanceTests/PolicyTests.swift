@@ -142,6 +142,33 @@ extension ConformanceTests {
             for session in others { session.close() }
         }
 
+        @Test("Under a smaller quota the earliest subscriptions to profiles are inactive, and tell what was missed when they come back")
+        func smallerQuotaOfProfiles() async throws {
+            let app = try await App("rollcall")
+            for name in ["c", "b", "a"] {
+                let answer = try await app.call("subscribeUserStatus", users([name], #""subscribeType":2"#), node: 1)
+                #expect(answer.code == 0 && answer.errors == [])
+            }
+            let ann = try await app.login("ann", node: 0)
+            try await app.set(#"{"subscription.maxPerSubscriber":2}"#, node: 2)
+            try await told(ann, of: "c", as: "unsubscribed")
+            #expect(try await app.followed() == ["a", "b"])
+            for name in ["c", "a"] {
+                let answer = try await app.call("modifySelfProfile", #"{"values":{"Nick":"New"}}"#, as: name, node: 2)
+                #expect(answer.code == 0)
+            }
+            try await ann.until("the profile of a") { Self.profiles(in: $0) == ["a"] }
+            try await app.set(#"{"subscription.maxPerSubscriber":3}"#, node: 1)
+            try await told(ann, of: "c", as: "subscribed")
+            try await ann.until("the profile of c") { Self.profiles(in: $0) == ["a", "c"] }
+            #expect(try await app.followed() == ["a", "b", "c"])
+        }
+
+        /// The users whose changed profiles were told, in order.
+        private static func profiles(in events: [Session.Event]) -> [String?] {
+            events.filter { $0.name == "onUserProfileChanged" }.map { $0.json["userID"]?.text }
+        }
+
         @Test("A preset with a smaller quota that an administrator tries for a moment costs no subscription") func triedPreset()
             async throws
         {

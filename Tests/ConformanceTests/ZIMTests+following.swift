@@ -49,6 +49,30 @@ extension ConformanceTests.ZIMTests {
         frank.close()
     }
 
+    @Test("P44 X10 Nobody adds, blocks or unsubscribes from a user whom the app does not know, until that user is imported")
+    func unknownTargets() async throws {
+        let app = try await App("zim")
+        try await app.register(["ann", "bob"])
+        func results(_ answer: Answer) -> [String] {
+            answer["resultList"].elements.map { "\($0["userID"]?.text ?? "?") \($0["resultCode"]?.number ?? -1)" }.sorted()
+        }
+        #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour)).errors == [])
+        for node in 0..<3 {
+            let added = try await app.call("addFriend", #"{"userID":"eve"}"#, node: node)
+            #expect(added.status == 200 && added["resultCode"].number == 30_003, "\(added.json)")
+            #expect(results(try await app.call("addBlackList", users(["eve"]), node: node)) == ["eve 30003"])
+            #expect(try await app.call("unsubscribeUserStatus", users(["eve"]), node: node).errors == ["eve 70107"])
+        }
+        #expect(try await app.call("unsubscribeUserStatus", users(["bob", "eve"]), node: 1).errors == ["eve 70107"])
+        #expect(try await app.followed() == [])
+        let caller = try await app.call("addFriend", #"{"userID":"bob","asUser":"eve"}"#, as: "backend", isAdmin: true, node: 2)
+        #expect(caller.status == 404 && caller.code == 70_107, "\(caller.json)")
+        try await app.register(["eve"])
+        #expect(try await app.call("addFriend", #"{"userID":"eve"}"#, node: 1)["resultCode"].number == 0)
+        #expect(results(try await app.call("addBlackList", users(["eve", "zoe"]), node: 2)) == ["eve 0", "zoe 30003"])
+        #expect(try await app.call("unsubscribeUserStatus", users(["eve"]), node: 0).errors == [])
+    }
+
     @Test("Z10 1 to 43,200 minutes, required; changes are sent only inside them") func duration() async throws {
         let app = try await App("zim")
         try await app.register(["ann", "bob", "carl", "dora"])
