@@ -108,6 +108,16 @@ public struct Profile: Hashable, Sendable {
             return value.text.map(allowTypes.contains) == true ? nil : "is not one of \(allowTypes.joined(separator: ", "))"
         }
     }
+
+    /// The reason why no caller may set a field to this value that friends are shown as it is, in words; nil if one may. It must be a
+    /// text without control characters.
+    ///
+    /// Only calls and imports are checked. A row of an earlier release may have another value.
+    public static func problem(ofShown member: JSONValue.Member) -> String? {
+        guard let standard = Standard(rawValue: member.name), [.nick, .faceURL].contains(standard) else { return nil }
+        guard case .string(let text) = member.value else { return "must be a text, not base 64" }
+        return Limits.hasNoControls(text) ? nil : "must be a text without control characters"
+    }
 }
 
 extension FieldValue {

@@ -80,18 +80,6 @@ enum ModifySelfProfile: ChainOperation {
     }
 }
 
-extension Profile {
-    /// The reason why a field that friends are shown as it is cannot have this value, in words; nil if it can. It must be a text without
-    /// control characters.
-    ///
-    /// Only calls and imports are checked. A row of an earlier release may have another value.
-    static func problem(ofShown member: JSONValue.Member) -> String? {
-        guard let standard = Standard(rawValue: member.name), [.nick, .faceURL].contains(standard) else { return nil }
-        guard case .string(let text) = member.value else { return "must be a text, not base 64" }
-        return Limits.hasNoControls(text) ? nil : "must be a text without control characters"
-    }
-}
-
 /// `getUsersProfile`: returns the profiles of users (P3). A user who hides the status does not hide the profile.
 enum GetUsersProfile: ChainOperation {
     /// Most users of one call.
