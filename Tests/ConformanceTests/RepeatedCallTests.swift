@@ -102,6 +102,33 @@ extension ConformanceTests {
             #expect(try await send("new", 2).body == refused.body)
         }
 
+        @Test("A call that is repeated in another session, or without one, has the first answer and publishes nothing") func otherSession()
+            async throws
+        {
+            let app = try await App("rollcall")
+            let sessions = ["0123456789abcdef01234567", "0123456789abcdef01234568"]
+            let bodies =
+                ["{\"value\":10001,\"ext\":\"x\"}"]
+                + sessions.flatMap { session in
+                    [
+                        "{\"sessionID\":\"\(session)\",\"value\":10001,\"ext\":\"x\"}",
+                        "{\"value\":10001,\"sessionID\":\"\(session)\",\"ext\":\"x\"}",
+                        "{\"value\":10001,\"ext\":\"x\",\"sessionID\":\"\(session)\"}",
+                    ]
+                }
+            let first = try await app.exchange("publishEvent", bodies[1], key: "k", node: 0)
+            #expect(first.status == 200, "\(first.text)")
+            for (number, body) in bodies.enumerated() {
+                let again = try await app.exchange("publishEvent", body, key: "k", node: number % 3)
+                #expect(again.status == 200 && again.body == first.body, "\(body): \(again.text)")
+            }
+            // The text of an event is no session.
+            for (text, status) in [("y", 200), ("z", 400)] {
+                let body = #"{"value":10001,"ext":"x\"sessionID\":\"\#(text)\""}"#
+                #expect(try await app.exchange("publishEvent", body, key: "text", node: 1).status == status)
+            }
+        }
+
         @Test("The key of a call with another body or operation is refused, and another user's is another call") func otherCall()
             async throws
         {

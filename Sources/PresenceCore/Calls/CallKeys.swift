@@ -12,9 +12,23 @@ extension API.Operation {
     ///   - body: the body of the call.
     package func key(_ header: [UInt8]?, body: some Sequence<UInt8>) throws(Problem) -> CallKey? {
         guard takesKey, let header else { return nil }
-        guard let key = CallKey(header, operation: name, body: body) else {
+        guard let key = CallKey(header, operation: name, body: Self.withoutSession(Array(body))) else {
             throw .parameter("Idempotency-Key: must be 1 to \(CallKey.bytesMax) bytes of visible ASCII, without spaces")
         }
         return key
+    }
+
+    /// The body without the session that makes the call. A client may repeat a call in another session, as a page does that was loaded
+    /// again.
+    ///
+    /// Inside a text the quotes would be escaped, so these bytes are a member of an object.
+    private static func withoutSession(_ body: [UInt8]) -> [UInt8] {
+        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+        guard let name = body.firstRange(of: Array("\"sessionID\":\"".utf8)),
+            let end = body[name.upperBound...].firstIndex(of: quote)
+        else { return body }
+        let (before, after) = (body[..<name.lowerBound], body[(end + 1)...])
+        if after.first == comma { return Array(before) + after.dropFirst() }
+        return Array(before.last == comma ? before.dropLast() : before) + after
     }
 }
