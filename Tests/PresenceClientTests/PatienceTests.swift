@@ -91,6 +91,18 @@ import Testing
         #expect(error?.code == .ownerUnreachable && error?.mayTakeEffect == true)
     }
 
+    @Test("An event is sent, and repeated, with the key that the app has named") func ownKey() async throws {
+        let status = #"{"userID":"ann","statusType":"ONLINE","version":"01"}"#
+        let refused = #"{"title":"t","detail":"d","status":503,"code":50001,"mayTakeEffect":true}"#
+        let (client, transport) = client { number, _ in
+            number < 5 ? .answer(503, refused) : .answer(200, #"{"eventID":"e","userStatus":\#(status)}"#)
+        }
+        let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001, idempotencyKey: "own") }
+        #expect(error?.mayTakeEffect == true)
+        #expect(try await client.publishEvent(10_001, idempotencyKey: "own").eventID == "e")
+        #expect(transport.requests.map(\.idempotencyKey) == Array(repeating: "own", count: 5))
+    }
+
     @Test("publishEvent sends the fields of the API") func publish() async throws {
         let status = #"{"userID":"ann","statusType":"ONLINE","version":"01","event":{"value":10001,"ext":"x","expiresAt":9}}"#
         let (client, transport) = client { _, _ in .answer(200, #"{"eventID":12,"userStatus":\#(status)}"#) }

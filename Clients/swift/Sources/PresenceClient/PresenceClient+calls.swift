@@ -142,14 +142,17 @@ extension PresenceClient {
     ///   - expiry: 60 s to 7 days; the node's default is 7 days.
     ///   - sendToOnlineUsersOnly: false to include users who come online later.
     ///   - syncEnabled: whether the user's own other devices receive it, too.
+    ///   - idempotencyKey: a name for the call, 1 to 64 characters of visible ASCII. An app may repeat the call with it, also after a
+    ///     start. A node answers it as it answered the first, for an hour. By default the client makes one, and repeats the call with it.
     @discardableResult public func publishEvent(
-        _ value: Int64, ext: String? = nil, expiry: Duration? = nil, sendToOnlineUsersOnly: Bool? = nil, syncEnabled: Bool? = nil
+        _ value: Int64, ext: String? = nil, expiry: Duration? = nil, sendToOnlineUsersOnly: Bool? = nil, syncEnabled: Bool? = nil,
+        idempotencyKey: String? = nil
     ) async throws(PresenceError) -> PublishAnswer {
         let body = Wire.Publish(
             value: value, ext: ext, expiry: expiry?.wholeSeconds, sendToOnlineUsersOnly: sendToOnlineUsersOnly, syncEnabled: syncEnabled,
             sessionID: session?.sessionID)
         let answer = try await inTurn(Claim(facts: [.event])) { (number) async throws(PresenceError) in
-            try await self.call("publishEvent", as: Wire.Published.self, number: number) { body }
+            try await self.call("publishEvent", as: Wire.Published.self, number: number, key: idempotencyKey) { body }
         }
         view.store([answer.userStatus])
         return PublishAnswer(eventID: answer.eventID.text, userStatus: answer.userStatus)
@@ -179,15 +182,16 @@ extension PresenceClient {
     ///
     /// - Parameters:
     ///   - number: the call's number in ``order``; nil for a call that sets no fact.
+    ///   - key: the app's name for the call; nil for one that the client makes.
     ///   - body: makes the body of each attempt. A retry leaves out what newer calls have set.
     func call<Answer: Decodable, Body: Encodable>(
-        _ operation: String, as: Answer.Type, number: UInt64? = nil,
+        _ operation: String, as: Answer.Type, number: UInt64? = nil, key: String? = nil,
         _ body: () throws(PresenceError) -> Body
     ) async throws(PresenceError) -> Answer {
         var rejected: String?
         var attempt = 0
         var mayTakeEffect = false
-        let key = RepeatedCalls.key(of: operation)
+        let key = key ?? RepeatedCalls.key(of: operation)
         let logins = endedLoginsCount
         while true {
             if isClosed { throw .closed("the client is closed") }
