@@ -1,4 +1,6 @@
 import Glibc
+import HTTP2
+import NIOPosix
 import NodeFixture
 import Testing
 
@@ -52,6 +54,57 @@ import Testing
                 }
             }
         }
+        try await fixture.stop()
+    }
+
+    /// Publishes an event with the same key at each call.
+    private func publishAgain(as user: String, node: Int, in fixture: ServedCluster) async throws -> HTTPExchange.Response {
+        try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/publishEvent",
+            headers: [("authorization", "Bearer \(try signedToken(user: user))"), ("idempotency-key", "key")], body: #"{"value":10001}"#,
+            on: MultiThreadedEventLoopGroup.singleton.next())
+    }
+
+    @Test("An event that may have taken effect is published once: its repetitions have one answer, and a follower is told of one event")
+    func repeatedEvent() async throws {
+        let fixture = try await ServedCluster.start(nodes: 2)
+        let names = (0..<6).map { "user\($0)" }
+        let users = names.map { "\"\($0)\"" }.joined(separator: ",")
+        var events = try fixture.events("follower").makeAsyncIterator()
+        let followed = try await fixture.call("subscribeUserStatus", "{\"userIDs\":[\(users)],\"expiry\":3600}", as: "follower")
+        #expect(followed.status == 200)
+        fixture.nodes[1].signal(SIGSTOP)
+        let refused = try await withThrowingTaskGroup(of: HTTPExchange.Response.self) { calls in
+            for user in names { calls.addTask { try await publishAgain(as: user, node: 0, in: fixture) } }
+            return try await calls.reduce(into: []) { $0.append($1) }
+        }
+        fixture.nodes[1].signal(SIGCONT)
+        #expect(refused.contains { $0.text.contains(#""mayTakeEffect":true"#) }, "\(refused.map(\.text))")
+        for answer in refused where answer.text.contains(#""mayTakeEffect":true"#) {
+            #expect(answer.status == 503 && answer.text.contains(#""code":50001"#) && !answer.text.contains("safe to retry"))
+        }
+
+        var published: Set<String> = []
+        for user in names {
+            var first = ""
+            try await fixture.until("the event of \(user) is published") {
+                let answer = try await publishAgain(as: user, node: 1, in: fixture)
+                first = answer.text
+                return answer.status == 200
+            }
+            for node in 0..<2 { #expect(try await publishAgain(as: user, node: node, in: fixture).text == first) }
+            published.insert(try #require(try JSON(Array(first.utf8))["eventID"]?.text))
+            #expect(try await fixture.call("publishEvent", #"{"value":10002}"#, as: user).status == 200)
+        }
+        // The follower has been told all before the last event of each user.
+        var text = ""
+        var lastCount = 0
+        while lastCount < names.count, let piece = try await events.next() {
+            text += String(decoding: piece, as: UTF8.self)
+            lastCount = Set(text.matches(of: /"eventID":"([0-9a-f]+)","value":10002/).map { $0.1 }).count
+        }
+        let told = Set(text.matches(of: /"eventID":"([0-9a-f]+)","value":10001/).map { String($0.1) })
+        #expect(published.count == names.count && !told.isEmpty && told.isSubset(of: published), "\(told) of \(published)")
         try await fixture.stop()
     }
 
