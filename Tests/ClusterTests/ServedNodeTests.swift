@@ -184,7 +184,7 @@ import Testing
         return "ready\n" + names.map { "\($0): ok\n" }.joined() + "links: \(links)\n"
     }
 
-    @Test("A node that finds nobody at the addresses of join serves, and says every 30 seconds that it is alone, until another comes")
+    @Test("A node that finds nobody at the addresses of join serves, and says that it is alone, until another comes")
     func alone() async throws {
         // A port that was free a moment ago.
         let other = try await ServedNode.serving(["--dev"], named: "n1")
@@ -229,6 +229,27 @@ import Testing
         try await node.until("the log names both") { node.log.contains("\"addresses\":\"\(addresses)\"") }
         let line = try #require(node.log.split(separator: "\n").first { $0.contains("this node is alone") })
         #expect(try JSON(Array(line.utf8))["level"]?.text == "warning", "\(line)")
+        try await node.stop()
+    }
+
+    @Test("A node that stays alone warns every 30 seconds, and names the address each time") func aloneForLong() async throws {
+        let node = try await ServedNode.serving(["--join", "nowhere.invalid:7601", "--log-format", "json"], named: "n0")
+        let lines = { try node.log.split(separator: "\n").filter { $0.contains("this node is alone") }.map { try JSON(Array($0.utf8)) } }
+        try await node.until("it warns") { try lines().count == 1 }
+        // A wait ends after 30 seconds.
+        let start = ContinuousClock.now
+        try await node.until("half of the time is over", asking: { ContinuousClock.now - start > .seconds(15) })
+        #expect(try lines().count == 1)
+        try await node.until("it warns again") { try lines().count == 2 }
+        let warnings = try lines()
+        let formatter = ISO8601DateFormatter()
+        formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
+        let times = warnings.compactMap { $0["time"]?.text.flatMap { formatter.date(from: $0) } }
+        #expect(times.count == 2 && (29...35).contains(times[1].timeIntervalSince(times[0])), "\(warnings)")
+        for warning in warnings {
+            #expect(warning["level"]?.text == "warning")
+            #expect(warning["metadata"]?["addresses"]?.text == "nowhere.invalid:7601 (the name does not resolve)", "\(warning)")
+        }
         try await node.stop()
     }
 
