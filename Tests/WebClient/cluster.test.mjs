@@ -172,3 +172,24 @@ test("The clients of a frozen node, busy or idle, are elsewhere within 12 s, and
   assert.deepEqual(seen.flat().filter(({ statusType }) => statusType !== "ONLINE"), []);
   await reader.cancel();
 });
+
+test("A page that was loaded again repeats an event with its key, and the event is published once", async () => {
+  const [a, b] = cluster.nodes;
+  const [annID, bobID] = ["ann", "bob"].map(newUser);
+  const bob = client(bobID, a);
+  await bob.connect();
+  await bob.subscribeUserStatus([annID], { sync: true });
+  const seen = record(bob, annID);
+  const eventIDs = [];
+  for (const node of [a, b]) {
+    const page = client(annID, node);
+    await page.connect();
+    eventIDs.push((await page.publishEvent(10_001, { idempotencyKey: "page" })).eventID);
+    await page.close();
+  }
+  assert.equal(eventIDs[1], eventIDs[0]);
+  const last = client(annID, b);
+  const { eventID } = await last.publishEvent(10_002, { idempotencyKey: "next" });
+  await until("bob sees the next event", () => bob.statusOf(annID)?.event?.eventID === eventID);
+  assert.deepEqual([...new Set(seen.map(({ event }) => event?.eventID).filter(Boolean))], [eventIDs[0], eventID]);
+});
