@@ -3,9 +3,9 @@ import PresenceWire
 /// The bytes of webhook events that wait, of the users that this node owns, by app (<doc:Webhooks>).
 ///
 /// Events in a delivery wait until the receiver has accepted them. The bounds keep an app whose receiver is down from filling the memory of
-/// the nodes.
+/// the nodes. Copies of replicas do not count: their owners bound them.
 struct WebhookBacklog {
-    /// Most bytes of one app that wait on this node: some 40,000 changes of a status.
+    /// Most bytes of one app that wait for the users of this node: some 40,000 changes of a status.
     ///
     /// Beyond it each user keeps only its newest event, and the others become dead letters.
     var appBytesMax = 16 << 20
