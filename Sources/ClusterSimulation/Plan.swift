@@ -26,7 +26,7 @@ public struct Step: Sendable, CustomStringConvertible {
         case request(node: Int, user: Int, targets: [Int])
         case list(user: Int)
         case logoutEverywhere(user: Int)
-        case setVisibility(user: Int, mode: Visibility.Mode, listed: [Int], blocked: [Int], isInvisible: Bool)
+        case setVisibility(user: Int, mode: Visibility.Mode, listed: [Int], isInvisible: Bool)
         case kill(node: Int, downMilliseconds: Int)
         case drain(node: Int, downMilliseconds: Int)
         case reset(from: Int, to: Int)

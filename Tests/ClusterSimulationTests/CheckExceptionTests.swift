@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test("A history without faults excuses nothing from what its faults would excuse") func withoutFaults() {
-        let ofKinds: Set<HistoryException> = [.policiesMayMeet, .blocklist, .repeatedCalls, .cutOffNode]
+        let ofKinds: Set<HistoryException> = [.policiesMayMeet, .repeatedCalls, .cutOffNode]
         let options = cluster.options
         #expect(Set(HistoryException.allCases.filter { $0.row(options).applies }).isSubset(of: ofKinds))
     }

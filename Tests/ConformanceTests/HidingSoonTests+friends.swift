@@ -59,7 +59,8 @@ extension ConformanceTests.HidingSoonTests {
         let (ann, bob, busy) = try await busyAnn(in: app) {
             #expect(try await app.call("addBlackList", users(["bob"]), as: "ann", node: 2).code == 0)
         }
-        #expect(try await reasons(in: app).contains { $0.hasSuffix("which hides nothing, because block.hidesStatus is off") })
+        let before = try await reasons(in: app)
+        #expect(before.contains { $0.hasSuffix("which hides nothing, because block.hidesStatus is off") }, "\(before)")
         try await app.set(#"{"block.hidesStatus":true}"#)
         let changed = try await expectLossLater(after: busy, shownTo: bob, in: app)
         try await app.set(#"{"block.hidesStatus":false}"#)

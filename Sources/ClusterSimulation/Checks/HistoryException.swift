@@ -19,7 +19,7 @@ struct Excuse {
 /// A check names the exceptions that it makes: see ``SimulatedCluster/isExcused(by:)``. It reads neither faults nor doubts itself.
 enum HistoryException: CaseIterable {
     case split, pauses, clockJumps, ownersChange, slowLinks, diskFaults, kills, lateMessages, lostLogouts, drainsInSplit, boundOfClockLost
-    case faultsOfNodes, faultsBesidesDrains, cutOffNode, uncheckedSplit, policiesMayMeet, blocklist, repeatedCalls
+    case faultsOfNodes, faultsBesidesDrains, cutOffNode, uncheckedSplit, policiesMayMeet, repeatedCalls
 
     func row(_ options: HistoryOptions) -> Excuse {
         func has(_ faults: Set<HistoryOptions.Fault>) -> Bool { !options.faults.isDisjoint(with: faults) }
@@ -69,9 +69,6 @@ enum HistoryException: CaseIterable {
                 if: options.kind != .randomSteps || !options.faults.isSubset(of: [.clients]),
                 "a node that learns late of a policy does not know that a client was shown it elsewhere"
             ).weakens(.viewsEqualRecords)
-        case .blocklist:
-            Excuse(if: options.kind.hasCrossPlan, "the blocklist names the blocked users, and a check of its own compares them")
-                .weakens(.nothingAcknowledgedIsLost, .acknowledgedIsOnTwoDisks)
         case .repeatedCalls:
             Excuse(if: options.kind == .clientsRepeatCalls, "a block with a key waits for all nodes, and later calls overtake it")
                 .weakens(.noticesMatchLists)

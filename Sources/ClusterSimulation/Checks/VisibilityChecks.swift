@@ -27,7 +27,7 @@ enum VisibilityChecks {
             let rule = cluster.truth.oracles[user].rule
         else { return }
         let known = record.privacy?.visibility ?? Visibility()
-        if known.isSameChoice(as: rule), known.blocked == rule.blocked || cluster.isExcused(by: .blocklist) { return }
+        if known.isSameChoice(as: rule) { return }
         cluster.violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)")
     }
 
@@ -76,7 +76,7 @@ enum VisibilityChecks {
         // Without any visibility everybody may see the user. A later call on the other side of a split wins.
         let copies = cluster.nodes.count { node in
             node.disk.rows[key].map {
-                $0.says(rule, comparesBlocked: !cluster.isExcused(by: .blocklist)) || $0.isWritten(after: askedAt) || isOverruled($0)
+                $0.says(rule) || $0.isWritten(after: askedAt) || isOverruled($0)
             } ?? (rule == Visibility())
         }
         RestChecks.check(copies, of: "\(rule) of user-\(user)", cluster)
@@ -113,11 +113,10 @@ extension Row {
     }
 
     /// Whether a row has this visibility.
-    fileprivate func says(_ rule: Visibility, comparesBlocked: Bool = true) -> Bool {
+    fileprivate func says(_ rule: Visibility) -> Bool {
         guard let value, let json = try? JSONReader.read(value) else { return false }
         let names = { (name: String) in json[name]?.elements.compactMap(\.text) ?? [] }
         return json["visibility"]?.text == rule.mode.rawValue && json["invisible"] == .bool(rule.isInvisible)
             && names("userIDs") == rule.listed.map { "\($0.id)" }
-            && (!comparesBlocked || names("blocked") == rule.blocked.map { "\($0.id)" })
     }
 }

@@ -25,12 +25,8 @@ extension SimulatedCluster {
         case .request(let node, let user, let targets): MachineFaultChecks.request(targets, by: user, at: node, &self)
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): Clients.logoutEverywhere(user, &self)
-        case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
-            // No call names the blocked users if the blocklist says who they are.
-            let change = Visibility.Change(
-                mode: mode, isInvisible: isInvisible, listed: listed.map(userID),
-                blocked: options.kind.hasCrossPlan ? nil : blocked.map(userID))
-            call(.setVisibility(change), by: user)
+        case .setVisibility(let user, let mode, let listed, let isInvisible):
+            call(.setVisibility(Visibility.Change(mode: mode, isInvisible: isInvisible, listed: listed.map(userID))), by: user)
         case .kill(let node, let downMilliseconds):
             if ProcessLife.isFullAndAlone(node, self) { return }
             ProcessLife.kill(node, &self)

@@ -17,7 +17,7 @@ enum CutOffNode {
             steps.add(at, options.hasStoppedNode ? .pause(node: node, milliseconds: duration) : .isolate(node: node, duration: duration))
         }
         for user in 0..<options.stagedUsersCount {
-            let hide = Step.Action.setVisibility(user: user, mode: .nobody, listed: [], blocked: [], isInvisible: false)
+            let hide = Step.Action.setVisibility(user: user, mode: .nobody, listed: [], isInvisible: false)
             steps.add(at + random.number(in: 0...10_000), hide)
         }
         // Most users are on nodes that stay reachable.

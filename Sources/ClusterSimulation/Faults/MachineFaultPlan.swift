@@ -31,7 +31,7 @@ enum MachineFaultPlan {
     static func changes(_ options: HistoryOptions, from at: Int, _ random: inout SplitMix64) -> [Step] {
         (0..<options.stagedUsersCount).flatMap { user in
             let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone
-            let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
+            let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], isInvisible: false)
             return [
                 Step(at: at + random.number(in: 0...8_000), action: Plan.setStatus(of: user, &random)),
                 Step(at: at + random.number(in: 0...8_000), action: hide),

@@ -26,7 +26,7 @@ enum TwoDeaths {
             }
             for user in 0..<options.stagedUsersCount {
                 let mode: Visibility.Mode = round == 0 ? .nobody : .list
-                let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
+                let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], isInvisible: false)
                 steps.add(died - random.number(in: 1...150), hide)
                 steps.add(at + random.number(in: 1...400), Plan.setStatus(of: user, &random))
                 steps.add(at + random.number(in: 3_000...6_000), Plan.setStatus(of: user, &random))

@@ -67,7 +67,7 @@ enum ChainPlan {
             let user = options.user(&random)
             return Step(
                 at: options.moment(&random),
-                action: .setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false))
+                action: .setVisibility(user: user, mode: mode, listed: [], isInvisible: false))
         }
     }
 

@@ -68,7 +68,7 @@ enum CrossPlan {
             return Step(
                 at: at(options, &random),
                 action: .setVisibility(
-                    user: options.user(&random), mode: mode, listed: listed, blocked: [], isInvisible: random.isOnce(in: 6)))
+                    user: options.user(&random), mode: mode, listed: listed, isInvisible: random.isOnce(in: 6)))
         }
     }
 

@@ -24,7 +24,7 @@ enum HiddenProfilePlan {
         var at = random.number(in: 1_200...options.activeMilliseconds)
         let isBlock = !random.isOnce(in: 3)
         func change(hides: Bool) -> Step {
-            let show = Step.Action.setVisibility(user: user, mode: .everyone, listed: [], blocked: [], isInvisible: hides)
+            let show = Step.Action.setVisibility(user: user, mode: .everyone, listed: [], isInvisible: hides)
             let list = ChainAction.block(user: user, others: [follower])
             return Step(at: at, action: isBlock ? .chain(hides ? list : .unblock(user: user, others: [follower])) : show)
         }

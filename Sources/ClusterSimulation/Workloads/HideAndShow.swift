@@ -38,7 +38,7 @@ enum HideAndShow {
         for delay in 0..<24 {
             let user = options.user(&random)
             let listed = (0...2).map { _ in options.user(&random) }
-            steps.add(died - 200 + delay * 100, .setVisibility(user: user, mode: .list, listed: listed, blocked: [], isInvisible: false))
+            steps.add(died - 200 + delay * 100, .setVisibility(user: user, mode: .list, listed: listed, isInvisible: false))
         }
         return steps
     }
@@ -51,7 +51,7 @@ enum HideAndShow {
         let star = (stars.max()! + 1) % options.usersCount
         let at = max(options.activeMilliseconds - random.number(in: 2_500...8_000), 1_500)
         let asks = { (at: Int, mode: Visibility.Mode) in
-            Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false))
+            Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], isInvisible: false))
         }
         let (before, meanwhile): (Visibility.Mode, Visibility.Mode) = random.isOnce(in: 2) ? (.everyone, .nobody) : (.nobody, .everyone)
         let isolated = options.node(&random)
@@ -91,7 +91,7 @@ enum HideAndShow {
         for delay in 0..<8 {
             for star in stars {
                 let mode: Visibility.Mode = delay % 2 == 1 ? .nobody : .everyone
-                let action = Step.Action.setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false)
+                let action = Step.Action.setVisibility(user: star, mode: mode, listed: [], isInvisible: false)
                 steps.add(at + delay * 500 + random.number(in: 0...499), action)
             }
         }
@@ -112,7 +112,7 @@ enum HideAndShow {
         let node = { (random: inout SplitMix64) in options.node(&random) }
         let user = { (random: inout SplitMix64) in options.user(&random) }
         let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone
-        var steps = [Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false))]
+        var steps = [Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], isInvisible: false))]
         if options.faults.contains(.delays) {
             let action = Step.Action.delay(
                 from: node(&random), to: node(&random), milliseconds: random.number(in: 300...800), duration: 900)

@@ -20,7 +20,7 @@ enum VisibilitySetTwice {
                 let first = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
                 let second = random.isOnce(in: 2) ? modes[user] : random.isOnce(in: 2) ? .nobody : .everyone
                 for (mode, delay) in [(first, random.number(in: 1...60)), (second, random.number(in: 200...400))] {
-                    steps.add(at + delay, .setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false))
+                    steps.add(at + delay, .setVisibility(user: user, mode: mode, listed: [], isInvisible: false))
                 }
                 modes[user] = second
                 // A viewer who may not see the user would notice a change.

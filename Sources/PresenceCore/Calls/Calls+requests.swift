@@ -39,7 +39,9 @@ extension Calls {
         case .passed: break
         case .waits: return .done
         case .refused(let retryAfter):
-            cluster.send(.answer(id: request.id, .rateLimited(retryAfter: retryAfter)), to: peer)
+            // An earlier attempt may wait at another owner, and take effect.
+            let answer = request.isRepeated ? Answer.refused(.unavailable) : .rateLimited(retryAfter: retryAfter)
+            cluster.send(.answer(id: request.id, answer), to: peer)
             return .done
         }
         let keyed = AnsweredCalls(request: request, peer: peer, now: now)

@@ -219,6 +219,8 @@ struct ReceivedRows {
         // If the status has changed with it, the record has a newer version, and is written without the visibility.
         let renewed = owner.users[user].record
         if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
+        // Its owner may not have known the newest lists.
+        ChainVisibility(user: user).repairLater(by: &owner, at: now)
         return true
     }
 }

@@ -14,9 +14,15 @@ struct ChainVisibility {
     }
 
     /// The visibility after a change that the user chooses.
+    ///
+    /// A block that waits for its time takes effect for the viewers whom the choice excludes. They do not see the user again by a later one.
     func changed(_ visibility: Visibility, by change: Visibility.Change, of owner: borrowing Owner) -> Visibility {
         var new = visibility.changed(by: change)
         if new.mode == .friends, new.friends == nil { new.friends = names(.friend, by: owner) }
+        guard blocksHide(by: owner), owner.users[user].list(.blocked).liveCount > new.blocked.count else { return new }
+        let known = Set(new.blocked)
+        let waiting = names(.blocked, by: owner).filter { !known.contains($0) && !new.lets($0) }
+        if !waiting.isEmpty { new.blocked = (new.blocked + waiting).sorted() }
         return new
     }
 
@@ -171,11 +177,10 @@ struct ChainVisibility {
     /// ``show(by:in:)``, and by the app's policy.
     private func isShown(by owner: borrowing Owner) -> Bool {
         let blockedCount = owner.users[user].list(.blocked).liveCount
-        let isForFriends = owner.users[user].record.isForFriends
-        guard blockedCount > 0 || isForFriends else { return true }
+        guard blockedCount > 0 || owner.users[user].record.hasPrivacy else { return true }
         let visibility = owner.users[user].record.privacy?.visibility ?? Visibility()
-        if isForFriends, names(.friend, by: owner) != visibility.friends { return false }
-        return blockedCount == 0 || visibility.blocked.count == (blocksHide(by: owner) ? blockedCount : 0)
+        if visibility.mode == .friends, names(.friend, by: owner) != visibility.friends { return false }
+        return visibility.blocked.count == (blocksHide(by: owner) ? blockedCount : 0)
     }
 
     /// Whether the news of the profile wait for exactly those from whom the visibility and the app's policy keep them.

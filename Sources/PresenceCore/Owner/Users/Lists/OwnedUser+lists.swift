@@ -59,6 +59,7 @@ extension Owner {
         // Another owner has written it. The sessions compare their sequences, and fetch what they lack.
         if !users[user].streams.isEmpty { queueList(of: user, into: &turn.outbox) }
         guard !users[user].isReplica else { return true }
+        if row.kind == .blocked { ChainVisibility(user: user).repairLater(by: &self, at: turn.now) }
         if row.kind == .chainOutbox, row.value != nil {
             turn.outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
