@@ -33,8 +33,8 @@ import Testing
 
     /// The numbers and names that tests say, by the requirement with which their display names begin.
     ///
-    /// A test says what stands between its display name and the next test. What stands before the first test of a file, such as a delegate,
-    /// is said by each test of the file.
+    /// A test says what stands between its display name and the next test. Each test of a file also says what stands before the first one,
+    /// such as a delegate.
     static func said(in sources: [String]) -> [String: Set<String>] {
         var found: [String: Set<String>] = [:]
         for source in sources {
@@ -55,7 +55,7 @@ import Testing
         return Set(joined.matches(of: /[A-Za-z0-9_]+/).map { String($0.0) })
     }
 
-    /// What tests must say to prove a rule: its numbers of two or more digits, and its names in backticks. `30,515` is 30515.
+    /// The words that tests must say to prove a rule: its numbers of two or more digits, and its names in backticks. `30,515` is 30515.
     static func required(by rule: String) -> [String] {
         rule.matches(of: /[0-9][0-9,]*[0-9]/).map { String($0.0.replacing(",", with: "")) }
             + rule.matches(of: /`([A-Za-z0-9_]+)`/).map { String($0.1) }

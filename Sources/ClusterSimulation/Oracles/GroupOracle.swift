@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// Its inputs are the begin of a call and its answer. Calls about one name that overlap leave the name uncertain until a later call.
 struct GroupOracle {
-    /// What is known about one name.
+    /// The knowledge about one name.
     private struct Name {
         /// Whether a group has the name; nil if that is uncertain.
         var isTaken: Bool? = false

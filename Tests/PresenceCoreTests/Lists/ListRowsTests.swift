@@ -48,8 +48,10 @@ import Testing
         cluster.processes[node].node.owner.listRows(of: user(name))
     }
 
+    /// The rows of lists on a disk. The owner also writes the status, and a visibility, because a row of the blocklist hides the user.
     private func onDisk(_ name: String, of node: Int) -> [Row] {
-        cluster.processes[node].disk.rows.values.filter { $0.user == user(name) && $0.kind.isOfUser && $0.kind != .status }
+        cluster.processes[node].disk.rows.values
+            .filter { $0.user == user(name) && $0.kind.isOfUser && $0.kind != .status && $0.kind != .visibility }
             .sorted { ($0.kind.rawValue, $0.key) < ($1.kind.rawValue, $1.key) }
     }
 

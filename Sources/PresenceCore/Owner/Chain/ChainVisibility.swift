@@ -15,7 +15,7 @@ struct ChainVisibility {
 
     /// The visibility after a change that the user chooses.
     ///
-    /// A block that waits for its time takes effect for the viewers whom the choice excludes. They do not see the user again by a later one.
+    /// A block that waits for its time takes effect for the viewers whom the choice excludes. A later choice does not show them the user.
     func changed(_ visibility: Visibility, by change: Visibility.Change, of owner: borrowing Owner) -> Visibility {
         var new = visibility.changed(by: change)
         if new.mode == .friends, new.friends == nil { new.friends = names(.friend, by: owner) }

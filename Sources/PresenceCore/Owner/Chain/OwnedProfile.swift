@@ -66,7 +66,7 @@ struct ProfileText {
         var fields: [(name: Substring, value: Range<Int>)] = []
         fields.reserveCapacity(members.count)
         for member in members {
-            guard let value = JSONSpans.firstElement(ofArrayAt: member.value, in: text) else { return nil }
+            guard let value = member.first else { return nil }
             fields.append((Substring(decoding: text[member.name], as: UTF8.self), value))
         }
         (self.text, self.fields) = (text, fields)
