@@ -49,4 +49,32 @@ import Testing
         #expect(try await cluster.nodes[1].ended() == 0)
         try await cluster.stop()
     }
+
+    @Test("Of 80 texts that a user sets while a call to hide waits, 63 wait with it, and the others are refused with 429")
+    func textsBehindAHide() async throws {
+        let cluster = try await ServedCluster.start(nodes: 3)
+        let user = try await user(ownedBy: 1, in: cluster)
+        var watcher = Watcher(events: try cluster.events("watcher", node: 0).makeAsyncIterator())
+        #expect(try await cluster.call("subscribeUserStatus", "{\"userIDs\":[\"\(user)\"]}", as: "watcher", node: 0).status == 200)
+        let device = Task { for try await _ in try cluster.events(user, node: 2) {} }
+        try await watcher.read(until: "ONLINE", of: user)
+        async let hidden = cluster.call("setVisibility", #"{"invisible":true}"#, as: user, node: 0)
+        try await cluster.until("the call waits") {
+            try await cluster.nodes[1].metricsText().contains("\nrollcall_hides_waiting 1\n")
+        }
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<80 {
+                group.addTask {
+                    try await cluster.call("setSelfStatus", "{\"customStatus\":\"text \(number)\"}", as: user, node: number % 3).status
+                }
+            }
+            return try await group.reduce(into: [Int: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(statuses == [200: 63, 429: 17])
+        #expect(try await hidden.status == 200)
+        try await watcher.read(until: "OFFLINE", of: user)
+        #expect(!watcher.told.contains("text "))
+        device.cancel()
+        try await cluster.stop()
+    }
 }

@@ -72,29 +72,6 @@ extension ConformanceTests {
             bob.close()
         }
 
-        @Test("Of 80 texts that a user sets while hiding, 63 are kept and the others refused with Retry-After, and the user looks lost")
-        func manyTexts() async throws {
-            let app = try await App("rollcall")
-            let ann = try await app.login("ann", node: 0)
-            let bob = try await app.login("bob", node: 1)
-            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
-            #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
-            let busy = try await bob.status(of: "ann") { $0["customStatus"]?.text == "busy" }
-            async let answer = app.call("setVisibility", #"{"invisible":true}"#, as: "ann", node: 2)
-            try await app.cluster.until("the call waits") {
-                for node in app.cluster.nodes where try await node.metric("rollcall_hides_waiting") > 0 { return true }
-                return false
-            }
-            let codes = try await withThrowingTaskGroup(of: Int64.self) { group in
-                for number in 0..<80 { group.addTask { try await app.setStatus("text \(number)", of: "ann", node: number % 3).code } }
-                return try await group.reduce(into: [Int64: Int]()) { $0[$1, default: 0] += 1 }
-            }
-            #expect(codes == [0: 63, 7008: 17])
-            #expect(try await answer.code == 0)
-            try await expectLoss(after: busy, shownTo: bob, in: app)
-            ann.close()
-        }
-
         @Test("The metrics count the calls that wait")
         func counts() async throws {
             let app = try await App("rollcall")
