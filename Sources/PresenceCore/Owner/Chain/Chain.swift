@@ -378,6 +378,9 @@ struct Chain {
     mutating func block(_ pairs: [ChainPair]) { blocks.formUnion(pairs) }
 
     /// Decides a block once more, after the open decision about the same user: it ends the friendship on both sides.
+    ///
+    /// The row of the blocklist keeps its version. An owner that this one cannot ask may have acknowledged that the block has ended, and
+    /// that end has to win.
     private mutating func blockAgain(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         // Dead nodes may know that the user has removed the block.
         guard !owner.listsMayBeIncomplete else { return }
@@ -390,8 +393,8 @@ struct Chain {
             }
             let version = owner.nextVersion { $0.nextDecision(of: pair, at: now) }
             let outgoing = OutboxCommand(.block, version: version, begunAt: now.wall)
-            let changes = rules(of: user, owner).blockedAgain(other) + [.set(outgoing, other)]
-            owner.write(changes, of: user, decidedAt: version, in: &cluster.outbox[at: now])
+            let ends = ChainRules.ends(with: other)
+            owner.write(ends + [.set(outgoing, other)], of: user, decidedAt: version, in: &cluster.outbox[at: now])
             showLists(of: pair.user, after: [.command(.block)], &owner, in: &cluster.outbox[at: now])
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [])
             cluster.outbox.stepWhenStored(.begun(pair, version: version))

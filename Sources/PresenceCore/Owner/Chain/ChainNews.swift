@@ -33,8 +33,6 @@ struct ChainNews {
         switch row.kind {
         case .friendGroup: changesGroups = changesGroups || wasThere || row.value != nil
         case .friend: changesGroups = changesGroups || row.movesMember(insteadOf: held)
-        // A block that is decided once more moves the sequence, and names the same user.
-        case .blocked: movesSequence = movesSequence || (wasThere && row.value != nil)
         default: break
         }
         guard let event = Self.event(of: row, wasThere: wasThere) else { return }

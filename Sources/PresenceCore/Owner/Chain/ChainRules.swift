@@ -142,14 +142,8 @@ struct ChainRules {
     }
 
     /// The end of all that the user has with a user whom it blocks.
-    private static func ends(with other: String) -> [Change] {
+    static func ends(with other: String) -> [Change] {
         [.remove(.friend, other), .remove(.pendencyIn, other), .remove(.pendencyOut, other)]
-    }
-
-    /// The changes of a block that is decided once more, with the time of the first decision.
-    func blockedAgain(_ other: String) -> [Change] {
-        guard let blocked: BlockedUser = fact(other) else { return [] }
-        return [.set(blocked, other)] + Self.ends(with: other)
     }
 
     private func begin(_ command: ChainCommand, about other: String, isRetry: Bool) -> Beginning {

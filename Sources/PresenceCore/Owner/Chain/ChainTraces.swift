@@ -108,7 +108,7 @@ extension OwnedUser {
         let other = String(other.id)
         if list(.chainOutbox).contains(other) { return nil }
         // A later block ends what the decision has added. Its tombstones may be missing in the lists of an unknown user.
-        if let block = list(.blocked).entry(for: other), !block.isRemoved, block.version.stamp > version.stamp { return .isVoid }
+        if let block = lastBlock(of: other), block.stamp > version.stamp { return .isVoid }
         let (sent, received) = (list(.pendencyOut), list(.pendencyIn))
         // From a list with so many rows, tombstones have gone before their time.
         if max(sent.count, received.count) >= RowList.tombstonesMax { return .holds }
@@ -121,16 +121,29 @@ extension OwnedUser {
 
     // MARK: Blocks
 
-    /// Whether a list has a row about a blocked user that is newer than the block.
+    /// The version of the last block between this user and a user whom it blocks; nil for a user whom it does not block.
+    ///
+    /// A later block by the other user, or one that was decided once more, leaves the row of the blocklist as it is. It alone has removed the
+    /// friend and both requests at one version.
+    private func lastBlock(of other: String) -> Version? {
+        guard let blocked = list(.blocked).entry(for: other), !blocked.isRemoved else { return nil }
+        let ends = [Row.Kind.friend, .pendencyIn, .pendencyOut].map { list($0).entry(for: other) }
+        guard let end = ends[0]?.version, end.mayBeOfDecision, end.stamp > blocked.version.stamp,
+            ends.allSatisfy({ $0?.isRemoved == true && $0?.version.stamp == end.stamp })
+        else { return blocked.version }
+        return end
+    }
+
+    /// Whether a list has a row about a blocked user that is newer than the last block.
     ///
     /// Another owner may have written it that did not know the block: on the other side of a split, or after this node had died with the
     /// block on its own disk alone. The other user may then have this one as a friend. A newer decision in the outbox may have replaced the
     /// block there, before the other user's owner heard of it.
     func mayOutliveBlock(of other: String) -> Bool {
-        guard let blocked = list(.blocked).entry(for: other), !blocked.isRemoved else { return false }
-        if let decided = list(.chainOutbox).entry(for: other), decided.version.stamp > blocked.version.correctionStamp { return true }
+        guard let block = lastBlock(of: other) else { return false }
+        if let decided = list(.chainOutbox).entry(for: other), decided.version.stamp > block.correctionStamp { return true }
         return [Row.Kind.friend, .pendencyIn, .pendencyOut].contains { kind in
-            list(kind).entry(for: other).map { $0.version.stamp > blocked.version.stamp } ?? false
+            list(kind).entry(for: other).map { $0.version.stamp > block.stamp } ?? false
         }
     }
 
