@@ -37,6 +37,20 @@ extension ChainTests {
         expectEmpty([.chainOutbox, .pendencyIn, .pendencyOut], of: [ann, ben])
     }
 
+    @Test("An addition to one list stays when its owner restarts, though it left no row beside the request that waited")
+    mutating func restartAfterAddition() throws {
+        cluster.processes[1].node.set("CONFIRM", of: ben)
+        #expect(add(ben, by: ann, isTwoWay: true, on: 0) == 30_539)
+        cluster.processes[1].node.set("ANY", of: ben)
+        #expect(add(ben, by: ann, isTwoWay: false, on: 0) == 0)
+        #expect(list(.friend, of: ann) == [ben] && list(.pendencyIn, of: ben) == [ann])
+        cluster.kill(0)
+        cluster.advance(.seconds(3))
+        try cluster.restart(0)
+        cluster.advance(.seconds(20))
+        #expect(list(.friend, of: ann) == [ben])
+    }
+
     @Test("Two users who add each other at once, and both ask for approval, are friends") mutating func crossingAdditions() {
         requireApproval()
         cluster.losing = [(0, 1), (1, 0)]

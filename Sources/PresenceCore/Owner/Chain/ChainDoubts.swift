@@ -147,7 +147,7 @@ extension ChainDoubts {
                 let id = owner.users.user(at: user)
                 for entry in owner.users[user].list(kind).page(changedAfter: start, limit: .max, withTombstones: false)
                 where entry.version.node == owner.clock.node {
-                    if let decision = Row(entry, of: id, kind).decision { decisions.append(decision) }
+                    if let decision = Row(entry, of: id, kind).decisionOfOther { decisions.append(decision) }
                 }
             }
         }
@@ -166,7 +166,12 @@ extension Row {
             case .pendencyIn where value != nil: (try? ReceivedRequest(self))?.addTime
             default: nil
             }
-        guard addTime == version.milliseconds, version.mayBeOfDecision else { return nil }
-        return LearnedDecision(pair: ChainPair(user: UserID(app: String(user.app), id: key), other: user), version: version)
+        guard addTime == version.milliseconds, let pair = version.decision(between: user, UserID(key, besides: user)) else { return nil }
+        return LearnedDecision(pair: pair, version: version)
     }
+
+    /// The decision of the other user that has added a friend or a received request. That user's owner knows whether it counts.
+    ///
+    /// A user's own decision is in that user's own rows. An addition to one list alone may have left nothing with the other user.
+    var decisionOfOther: LearnedDecision? { decision.flatMap { $0.pair.user == user ? nil : $0 } }
 }

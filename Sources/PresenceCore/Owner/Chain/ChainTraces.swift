@@ -176,6 +176,12 @@ extension Version {
     /// Whether a user's decision about another one may have this version.
     var mayBeOfDecision: Bool { stamp & 3 < 2 }
 
+    /// The one of two users who has made the decision with this version, about the other one; nil if it is no version of a decision.
+    func decision(between first: UserID, _ second: UserID) -> ChainPair? {
+        let pairs = (ChainPair(user: first, other: second), ChainPair(user: second, other: first))
+        return stamp & 3 == pairs.0.place ? pairs.0 : stamp & 3 == pairs.1.place ? pairs.1 : nil
+    }
+
     /// The stamp of the tombstones of a decision that does not count.
     var voidStamp: UInt64 { (stamp | 3) - 1 }
 

@@ -63,7 +63,7 @@ extension Owner {
         if row.kind == .chainOutbox, row.value != nil {
             turn.outbox.chains.toReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
-        if let decision = row.decision { turn.outbox.chains.toVerify.append(decision) }
+        if let decision = row.decisionOfOther { turn.outbox.chains.toVerify.append(decision) }
         if users[user].mayOutliveBlock(of: row.key) {
             turn.outbox.chains.toBlock.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
         }
