@@ -30,19 +30,33 @@ import Testing
         }
     }
 
-    @Test("A user whose device is lost just before the owner stops goes OFFLINE after the grace, and not later") func ownerStops()
-        async throws
-    {
+    /// A user whom the second of three nodes owns. The user's device is on the third, and a watcher on the first sees the user ONLINE.
+    private struct Scene {
+        let cluster: ServedCluster
+        let user: String
+        let device: Task<Void, any Error>
+        var watcher: Watcher
+    }
+
+    private func begin() async throws -> Scene {
         let cluster = try await ServedCluster.start(nodes: 3)
         let user = try await user(ownedBy: 1, in: cluster)
         var watcher = Watcher(events: try cluster.events("watcher", node: 0).makeAsyncIterator())
         #expect(try await cluster.call("subscribeUserStatus", "{\"userIDs\":[\"\(user)\"]}", as: "watcher", node: 0).status == 200)
         let device = Task { for try await _ in try cluster.events(user, node: 2) {} }
         try await watcher.read(until: "ONLINE", of: user)
+        return Scene(cluster: cluster, user: user, device: device, watcher: watcher)
+    }
+
+    @Test("A user whose device is lost just before the owner stops goes OFFLINE after the grace, and not later") func ownerStops()
+        async throws
+    {
+        var scene = try await begin()
+        let (cluster, user) = (scene.cluster, scene.user)
         let lostAt = ContinuousClock.now
-        device.cancel()
+        scene.device.cancel()
         cluster.nodes[1].signal(SIGTERM)
-        try await watcher.read(until: "OFFLINE", of: user)
+        try await scene.watcher.read(until: "OFFLINE", of: user)
         let absence = ContinuousClock.now - lostAt
         #expect(absence <= Self.grace + .seconds(2), "\(absence)")
         #expect(absence >= Self.grace - .milliseconds(200), "\(absence)")
@@ -52,12 +66,8 @@ import Testing
 
     @Test("Of 80 texts that a user sets while a call to hide waits, 63 wait with it, and the others are refused with 429")
     func textsBehindAHide() async throws {
-        let cluster = try await ServedCluster.start(nodes: 3)
-        let user = try await user(ownedBy: 1, in: cluster)
-        var watcher = Watcher(events: try cluster.events("watcher", node: 0).makeAsyncIterator())
-        #expect(try await cluster.call("subscribeUserStatus", "{\"userIDs\":[\"\(user)\"]}", as: "watcher", node: 0).status == 200)
-        let device = Task { for try await _ in try cluster.events(user, node: 2) {} }
-        try await watcher.read(until: "ONLINE", of: user)
+        var scene = try await begin()
+        let (cluster, user) = (scene.cluster, scene.user)
         async let hidden = cluster.call("setVisibility", #"{"invisible":true}"#, as: user, node: 0)
         try await cluster.until("the call waits") {
             try await cluster.nodes[1].metricsText().contains("\nrollcall_hides_waiting 1\n")
@@ -72,9 +82,9 @@ import Testing
         }
         #expect(statuses == [200: 63, 429: 17])
         #expect(try await hidden.status == 200)
-        try await watcher.read(until: "OFFLINE", of: user)
-        #expect(!watcher.told.contains("text "))
-        device.cancel()
+        try await scene.watcher.read(until: "OFFLINE", of: user)
+        #expect(!scene.watcher.told.contains("text "))
+        scene.device.cancel()
         try await cluster.stop()
     }
 }

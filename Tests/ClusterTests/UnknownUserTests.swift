@@ -5,6 +5,13 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(3))) struct UnknownUserTests {
     private static let targetsCount = 200
 
+    /// Three nodes with a preset.
+    private func serving(_ preset: String) async throws -> ServedCluster {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        #expect(try await fixture.admin("setAppPolicy", "{\"preset\":\"\(preset)\"}").status == 200)
+        return fixture
+    }
+
     /// The sum of a gauge over all nodes.
     private func sum(_ gauge: String, of fixture: ServedCluster) async throws -> Int {
         var sum = 0
@@ -27,8 +34,7 @@ import Testing
         "Blocks of unknown users and their ends leave nothing with these users, and repeating them leaves nothing more",
         arguments: ["rollcall", "tencent", "rongcloud", "commsease"])
     func blocks(preset: String) async throws {
-        let fixture = try await ServedCluster.start(nodes: 3)
-        #expect(try await fixture.admin("setAppPolicy", "{\"preset\":\"\(preset)\"}").status == 200)
+        let fixture = try await serving(preset)
         var rowsCount = 0
         for round in 0..<2 {
             for start in stride(from: 0, to: Self.targetsCount, by: 100) {
@@ -47,8 +53,7 @@ import Testing
         "Additions of unknown users leave rows by users, not by calls, and a caller who has decided about 4,096 users adds no further one",
         arguments: ["rollcall", "tencent", "rongcloud", "commsease"])
     func additions(preset: String) async throws {
-        let fixture = try await ServedCluster.start(nodes: 3)
-        #expect(try await fixture.admin("setAppPolicy", "{\"preset\":\"\(preset)\"}").status == 200)
+        let fixture = try await serving(preset)
         let kinds = ["both", "single", "request"]
         let targets = kinds.flatMap { kind in (0..<20).map { (kind, "\(kind)\($0)") } }
         var rowsCounts: [Int] = []

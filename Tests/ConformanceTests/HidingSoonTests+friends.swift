@@ -2,26 +2,6 @@ import NodeFixture
 import Testing
 
 extension ConformanceTests.HidingSoonTests {
-    /// Ann, whom bob follows and who has just changed the text, and the status that bob was shown then.
-    ///
-    /// - Parameter prepare: what happens before the change.
-    private func busyAnn(
-        in app: App, _ prepare: () async throws -> Void
-    ) async throws -> (ann: Session, bob: Session, busy: JSON) {
-        let ann = try await app.login("ann", node: 0)
-        let bob = try await app.login("bob", node: 1)
-        #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
-        try await prepare()
-        #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
-        return (ann, bob, try await bob.status(of: "ann") { $0.custom == "busy" })
-    }
-
-    /// Makes ann visible to friends, with bob as a friend.
-    private func showToFriends(in app: App) async throws {
-        #expect(try await app.call("addFriend", #"{"userID":"bob"}"#, as: "ann", node: 1).json["resultCode"]?.number == 0)
-        #expect(try await app.call("setVisibility", #"{"visibility":"friends"}"#, as: "ann", node: 1).code == 0)
-    }
-
     /// The reasons of ann's owner for what bob sees of ann.
     private func reasons(in app: App) async throws -> [String] {
         let part = try await app.admin("explain", #"{"viewer":"bob","target":"ann"}"#, node: 1)["ownerOfTarget"]
@@ -31,11 +11,8 @@ extension ConformanceTests.HidingSoonTests {
     /// Expects that ann is shown to bob at each node for now, and then OFFLINE as a lost user. Returns the time of the OFFLINE.
     @discardableResult private func expectLossLater(after busy: JSON, shownTo bob: Session, in app: App) async throws -> Int64 {
         for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).custom == "busy", "at node \(node)") }
-        let gone = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
-        let (seen, changed) = (gone["lastSeenTime"]?.number ?? 0, gone["lastOnlineStatusUpdateTime"]?.number ?? 0)
-        #expect(changed - seen == 2_000, "last seen \(seen), OFFLINE \(changed)")
-        #expect(seen >= busy["lastUpdateTime"]?.number ?? .max, "last seen \(seen), after \(busy)")
-        for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).general == "OFFLINE", "at node \(node)") }
+        let changed = try await expectLossInStream(of: bob, after: busy)
+        try await expectOfflineAtEachNode(in: app)
         return changed
     }
 
@@ -72,7 +49,7 @@ extension ConformanceTests.HidingSoonTests {
     @Test("While a block right after a change waits, explain has the time from which it hides the user, one grace after the block")
     func explained() async throws {
         let app = try await App("rollcall")
-        let (ann, bob, busy) = try await busyAnn(in: app) {}
+        let (ann, bob, busy) = try await busyAnn(in: app)
         async let answer = app.call("addBlackList", users(["bob"]), as: "ann", node: 2)
         var reason: String?
         try await app.cluster.until("explain names the block") {

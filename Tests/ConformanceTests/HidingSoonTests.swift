@@ -20,25 +20,51 @@ extension ConformanceTests {
         @Test("A user who hides right after a change is last seen one grace before the OFFLINE, as a lost user is", arguments: hidings)
         func looksLost(_ hiding: Hiding) async throws {
             let app = try await App("rollcall")
-            let ann = try await app.login("ann", node: 0)
-            let bob = try await app.login("bob", node: 1)
-            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
-            #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
-            let busy = try await bob.status(of: "ann") { $0["customStatus"]?.text == "busy" }
+            let (ann, bob, busy) = try await busyAnn(in: app)
             let answer = try await app.call(hiding.operation, hiding.body, as: "ann", node: 2)
             #expect(answer.code == 0, "\(answer.json)")
             try await expectLoss(after: busy, shownTo: bob, in: app)
             ann.close()
         }
 
-        /// Expects that bob sees ann OFFLINE at each node and in a stream, as a user who was lost one grace before, and after a status.
+        /// Ann, whom bob follows and who has just changed the text, and the status that bob was shown then.
+        ///
+        /// - Parameter prepare: what happens before the change.
+        func busyAnn(
+            in app: App, _ prepare: () async throws -> Void = {}
+        ) async throws -> (ann: Session, bob: Session, busy: JSON) {
+            let ann = try await app.login("ann", node: 0)
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            try await prepare()
+            #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
+            return (ann, bob, try await bob.status(of: "ann") { $0.custom == "busy" })
+        }
+
+        /// Makes ann visible to friends, with bob as a friend.
+        func showToFriends(in app: App) async throws {
+            #expect(try await app.call("addFriend", #"{"userID":"bob"}"#, as: "ann", node: 1).json["resultCode"]?.number == 0)
+            #expect(try await app.call("setVisibility", #"{"visibility":"friends"}"#, as: "ann", node: 1).code == 0)
+        }
+
+        /// Expects that ann, whose call is answered, is OFFLINE for bob at each node, and a lost user in bob's stream.
         private func expectLoss(after busy: JSON, shownTo bob: Session, in app: App) async throws {
-            // Nobody sees the user once the call is answered.
-            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node)["statusType"]?.text == "OFFLINE") }
+            try await expectOfflineAtEachNode(in: app)
+            try await expectLossInStream(of: bob, after: busy)
+        }
+
+        func expectOfflineAtEachNode(in app: App) async throws {
+            for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).general == "OFFLINE", "at node \(node)") }
+        }
+
+        /// Expects that bob's stream shows ann OFFLINE, as a user who was lost one grace before, and after a status. Returns the time of the
+        /// OFFLINE.
+        @discardableResult func expectLossInStream(of bob: Session, after busy: JSON) async throws -> Int64 {
             let gone = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
             let (seen, changed) = (gone["lastSeenTime"]?.number ?? 0, gone["lastOnlineStatusUpdateTime"]?.number ?? 0)
             #expect(changed - seen == 2_000, "last seen \(seen), OFFLINE \(changed)")
             #expect(seen >= busy["lastUpdateTime"]?.number ?? .max, "last seen \(seen), after \(busy)")
+            return changed
         }
 
         @Test("A friend whom a user removes from the own list right after a change sees a loss, and keeps the user in the list")
@@ -46,8 +72,7 @@ extension ConformanceTests {
             let app = try await App("rollcall")
             let ann = try await app.login("ann", node: 0)
             let bob = try await app.login("bob", node: 1)
-            #expect(try await app.call("addFriend", #"{"userID":"bob"}"#, as: "ann", node: 1).code == 0)
-            #expect(try await app.call("setVisibility", #"{"visibility":"friends"}"#, as: "ann", node: 1).code == 0)
+            try await showToFriends(in: app)
             #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
             let busy = try await bob.status(of: "ann") { $0["customStatus"]?.text == "busy" }
             let answer = try await app.call("deleteFriends", users(["bob"], #""delType":1"#), as: "ann", node: 2)

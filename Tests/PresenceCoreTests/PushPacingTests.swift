@@ -100,7 +100,7 @@ import Testing
     @Test("The hiding of a user who is OFFLINE does not wait: viewers have the text of the hidden view when the call is answered")
     mutating func hidingWhileOffline() {
         let bob = changeOften()
-        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.close(client, .loggedOut) }
+        cluster.logOut("ann")
         for number in 1...30 { cluster.setStatus("ann", "gone \(number)", on: 0) }
         #expect(text(of: "ann", at: bob) != "gone 30")
         // A visibility that hides the user from nobody is newer than the record that the hidden view will be.

@@ -162,6 +162,11 @@ struct TestCluster {
         settle()
     }
 
+    /// Logs a user out on every device.
+    mutating func logOut(_ user: String) {
+        for client in clients.indices where clients[client].user == user { close(client, .loggedOut) }
+    }
+
     /// Performs an operation on `node` and returns its answer, if it came without time passing.
     ///
     /// The limits of calls hold for the user's own token. A back end, which has no limit, is the `origin` of calls for it alone.

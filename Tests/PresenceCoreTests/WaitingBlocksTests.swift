@@ -100,15 +100,7 @@ import Testing
     @Test("A blocker who logs out while the block waits, and logs in again, is not shown to the blocked user any more")
     mutating func logsOutMeanwhile() {
         cluster.call(block([ben]), by: ann, on: 0)
-        cluster.advance(.milliseconds(500))
-        for client in cluster.clients.indices where cluster.clients[client].user == ann { cluster.close(client, .loggedOut) }
-        cluster.advance(.milliseconds(50))
-        #expect(seen == "UNLOGINED" && codes(of: cluster.lastAnswer(on: 0)) == [.done])
-        let events = cluster.clients[phone].events.count
-        cluster.login(ann, on: 1)
-        cluster.setStatus(ann, "back", on: 1)
-        cluster.advance(.seconds(3))
-        #expect(cluster.clients[phone].events.count == events && cluster.record(of: ann).statusType == .online)
+        cluster.expectLogoutEndsWait(of: ann, calledOn: 0, shownTo: phone)
     }
 
     @Test("A change of the visibility that waits is not undone by a block that comes after it", arguments: [300, 1_950])

@@ -31,7 +31,7 @@ import Testing
     private mutating func make(_ change: Change, by name: String) -> Int? {
         switch change {
         case .login:
-            for client in cluster.clients.indices where cluster.clients[client].user == name { cluster.close(client, .loggedOut) }
+            cluster.logOut(name)
             return cluster.login(name, on: 0)
         case .text: cluster.setStatus(name, "busy", on: 0)
         case .event:
@@ -133,7 +133,7 @@ import Testing
         begin()
         let cid = cluster.login("cid", on: 2)
         cluster.subscribe("cid", to: ["ann"], on: 2)
-        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.close(client, .loggedOut) }
+        cluster.logOut("ann")
         let phone = cluster.login("ann", on: 0)
         cluster.advance(.milliseconds(500))
         cluster.lose(phone)
@@ -163,7 +163,7 @@ import Testing
     @Test("A user who is being lost, hides and comes back is hidden one grace after the call")
     mutating func comesBack() {
         begin()
-        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.close(client, .loggedOut) }
+        cluster.logOut("ann")
         let phone = cluster.login("ann", on: 0)
         cluster.advance(.milliseconds(100))
         cluster.lose(phone)
@@ -216,7 +216,7 @@ import Testing
         cluster.setStatus("ann", "busy", on: 0)
         cluster.call(hiding(true), by: "ann", on: 2)
         cluster.advance(.milliseconds(500))
-        for client in cluster.clients.indices where cluster.clients[client].user == "ann" { cluster.close(client, .loggedOut) }
+        cluster.logOut("ann")
         cluster.advance(.milliseconds(50))
         #expect(told("ann").last == "UNLOGINED")
         let events = cluster.clients[bob].events.count

@@ -103,15 +103,7 @@ import Testing
 
     @Test("A user who logs out meanwhile is not shown to the former friend any more") mutating func logsOutMeanwhile() {
         cluster.call(deletion(isTwoWay: false), by: ann, on: 0)
-        cluster.advance(.milliseconds(500))
-        for client in cluster.clients.indices where cluster.clients[client].user == ann { cluster.close(client, .loggedOut) }
-        cluster.advance(.milliseconds(50))
-        #expect(seen == "UNLOGINED" && codes(of: cluster.lastAnswer(on: 0)) == [.done])
-        let events = cluster.clients[phone].events.count
-        cluster.login(ann, on: 1)
-        cluster.setStatus(ann, "back", on: 1)
-        cluster.advance(.seconds(3))
-        #expect(cluster.clients[phone].events.count == events && cluster.record(of: ann).statusType == .online)
+        cluster.expectLogoutEndsWait(of: ann, calledOn: 0, shownTo: phone)
     }
 
     @Test("A new owner shows the former friend a loss that is newer than all that the friend has seen", arguments: [false, true])
