@@ -110,12 +110,9 @@ enum CrossPlan {
             let friends = (0..<options.usersCount).filter { $0 != user }
             let group = random.number(in: 0...2)
             let action: OwnListAction
-            switch random.number(in: 0...11) {
-            case 0: action = .createGroup(user: user, group: group, friends: friends)
-            case 1: action = .renameGroup(user: user, group: group, to: random.number(in: 0...2))
-            case 2: action = .deleteGroup(user: user, group: group)
-            case 3: action = .addToGroup(user: user, group: group, friends: friends)
-            case 4: action = .removeFromGroup(user: user, group: group, friends: [friends[0]])
+            let kind = random.number(in: 0...11)
+            switch kind {
+            case 0...4: action = .groupChange(kind, group: group, of: user, friends: friends, &random)
             case 5: action = .remark(user: user, friend: friends[random.number(in: 0...friends.count - 1)], number: number)
             default: action = .read(user: user)
             }

@@ -51,14 +51,9 @@ enum GroupAndFollowPlan {
             let group = random.number(in: 0...2)
             var at = random.number(in: 1_000...options.activeMilliseconds)
             return (0..<random.number(in: 1...4)).map { _ in
-                let action: OwnListAction
-                switch random.number(in: 0...5) {
-                case 0...1: action = .createGroup(user: user, group: group, friends: friends)
-                case 2: action = .renameGroup(user: user, group: group, to: random.number(in: 0...2))
-                case 3: action = .deleteGroup(user: user, group: group)
-                case 4: action = .addToGroup(user: user, group: group, friends: friends)
-                default: action = .removeFromGroup(user: user, group: group, friends: [friends[0]])
-                }
+                // A creation is twice as likely as each other change.
+                let kind = max(random.number(in: 0...5) - 1, 0)
+                let action = OwnListAction.groupChange(kind, group: group, of: user, friends: friends, &random)
                 at += [5, 60, 500, 1_500][random.number(in: 0...3)]
                 return Step(at: at, action: .ownList(action))
             }

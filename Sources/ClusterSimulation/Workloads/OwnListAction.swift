@@ -14,6 +14,21 @@ public enum OwnListAction: Sendable {
     case removeFromGroup(user: Int, group: Int, friends: [Int])
     case remark(user: Int, friend: Int, number: Int)
 
+    /// One of the five changes of a group. A new name is drawn, and nothing else.
+    ///
+    /// - Parameter kind: 0...4, for a creation, a new name, a deletion, an addition of all friends and a removal of one.
+    static func groupChange(
+        _ kind: Int, group: Int, of user: Int, friends: [Int], _ random: inout SplitMix64
+    ) -> OwnListAction {
+        switch kind {
+        case 0: .createGroup(user: user, group: group, friends: friends)
+        case 1: .renameGroup(user: user, group: group, to: random.number(in: 0...2))
+        case 2: .deleteGroup(user: user, group: group)
+        case 3: .addToGroup(user: user, group: group, friends: friends)
+        default: .removeFromGroup(user: user, group: group, friends: [friends[0]])
+        }
+    }
+
     /// The user who calls.
     var user: Int {
         switch self {
