@@ -222,6 +222,20 @@ import Testing
         #expect(error?.description.contains("is not of kind friend") == true)
     }
 
+    @Test("A friend moves by a row with other groups and by a tombstone, and does not move by a tombstone without a row before it")
+    func movedMembers() {
+        var grouped = Friend(addTime: 1)
+        grouped.groupIDs = [3]
+        let row = Row(grouped, of: user("ann"), key: "bob", version: Self.version)
+        let plain = Row(Friend(addTime: 1), of: user("ann"), key: "bob", version: Self.version)
+        let tombstone = Row(user: user("ann"), kind: .friend, key: "bob", version: Self.version, value: nil)
+        let held = { (row: Row) in RowList.Entry(key: row.key, version: row.version, value: row.value, expiresAt: row.expiresAt) }
+        #expect(row.movesMember(insteadOf: nil) && row.movesMember(insteadOf: held(plain)) && !row.movesMember(insteadOf: held(row)))
+        #expect(tombstone.movesMember(insteadOf: held(row)) && !tombstone.movesMember(insteadOf: held(plain)))
+        #expect(!tombstone.movesMember(insteadOf: nil) && !tombstone.movesMember(insteadOf: held(tombstone)))
+        #expect(plain.movesMember(insteadOf: held(row)) && !plain.movesMember(insteadOf: held(tombstone)))
+    }
+
     // MARK: Profiles
 
     @Test("Two copies of a profile keep the newer value of each field, whichever is merged into the other") func mergedProfiles() {

@@ -164,7 +164,9 @@ extension Row {
     /// Whether a friend joins or leaves a group by this row.
     func movesMember(insteadOf held: RowList.Entry?) -> Bool {
         guard kind == .friend else { return false }
-        return (held?.fact(of: user) as Friend?)?.groupIDs ?? [] != (try? Friend(self))?.groupIDs ?? []
+        // A tombstone has no groups. To read it as a friend would only make the text of an error.
+        let groups: [FriendGroupID] = value == nil ? [] : (try? Friend(self))?.groupIDs ?? []
+        return (held?.fact(of: user) as Friend?)?.groupIDs ?? [] != groups
     }
 }
 
