@@ -17,7 +17,8 @@ struct ToldProfiles {
     mutating func begin(from position: Milliseconds?, at now: Milliseconds) {
         // A position of another cluster says nothing.
         streamStartsAt = position.map { $0 > now ? 0 : $0 } ?? now
-        startsAt = startsAt ?? now
+        // A client that was lost before it had read a position begins again.
+        if position == nil || startsAt == nil { startsAt = now }
     }
 
     mutating func take(_ version: String, of user: Int) { versions[user] = version }
