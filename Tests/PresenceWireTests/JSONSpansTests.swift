@@ -23,6 +23,16 @@ import Testing
         #expect(first == [#""x \"y\" \\""#, nil, nil, nil, nil, nil, nil])
     }
 
+    @Test("A text ends at its own quote, wherever its escapes are", arguments: ["\\\"", "\\\\", "\\\"x", "\\u0007\\\\"])
+    func escapes(escape: String) throws {
+        for (plainCount, escapesCount) in (0..<17).flatMap({ plain in (0..<19).map { (plain, $0) } }) {
+            let value = "\"" + String(repeating: "x", count: plainCount) + String(repeating: escape, count: escapesCount) + "\""
+            let text = Array("{\"a\":[\(value),1],\"b\":\(value)}".utf8)
+            let members = try #require(JSONSpans.members(of: text))
+            #expect(members.count == 2 && members[0].first.map { part($0, of: text) } == value && part(members[1].value, of: text) == value)
+        }
+    }
+
     @Test("A text that ends early, goes on, or has white space has no members") func otherTexts() {
         let text = Array(Self.object.utf8)
         for count in 0..<text.count { #expect(JSONSpans.members(of: Array(text.prefix(count))) == nil, "\(count)") }

@@ -36,15 +36,15 @@ enum ProfileGathering {
     static func take(
         _ profiles: [AnsweredProfile], to sent: PendingCalls.Sent, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster
     ) {
-        let index = sent.call
-        var missing = sent.request.subjects
-        for profile in profiles where missing.contains(profile.user) {
+        let (index, asked) = (sent.call, sent.request.subjects)
+        var missing = Set(asked)
+        let askedCount = missing.count
+        for profile in profiles where missing.remove(profile.user) != nil {
             calls.waiting[index]?.answered.profiles.profiles[profile.user] = profile
-            missing.removeAll { $0 == profile.user }
         }
         // A broken peer may answer without any of them. They then count as unreachable.
-        if missing.count == sent.request.subjects.count { missing = [] }
-        repeatRequest(for: missing, index, &calls, &cluster)
+        if missing.count == askedCount { missing = [] }
+        repeatRequest(for: asked.filter(missing.contains), index, &calls, &cluster)
         finishIfComplete(index, &calls, edge, &cluster)
     }
 

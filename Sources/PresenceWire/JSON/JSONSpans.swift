@@ -23,6 +23,7 @@ public struct JSONSpans {
         guard text.count >= 2, text[0] == UInt8(ascii: "{") else { return nil }
         if text[1] == UInt8(ascii: "}") { return text.count == 2 ? [] : nil }
         var members: [Member] = []
+        members.reserveCapacity(16)
         var offset = 1
         while offset < text.count {
             guard let nameEnd = endOfString(at: offset), nameEnd + 1 < text.count, text[nameEnd] == UInt8(ascii: ":"),
@@ -88,14 +89,14 @@ public struct JSONSpans {
                 if Self.hasByte(UInt8(ascii: "\""), word) || Self.hasByte(UInt8(ascii: "\\"), word) { break }
                 offset += 8
             }
-            while offset < text.count {
-                let byte = text[offset]
-                offset += 1
-                if byte == UInt8(ascii: "\"") { return offset }
-                if byte == UInt8(ascii: "\\") {
-                    // The next byte belongs to the escape.
-                    offset += 1
-                    break
+            // Escaped bytes often stand close together.
+            let end = min(offset + 8, text.count)
+            while offset < end {
+                switch text[offset] {
+                case UInt8(ascii: "\""): return offset + 1
+                // The next byte belongs to the escape.
+                case UInt8(ascii: "\\"): offset += 2
+                default: offset += 1
                 }
             }
         }

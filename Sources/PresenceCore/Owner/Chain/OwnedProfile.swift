@@ -54,22 +54,33 @@ extension OwnedUser {
 /// The answer of 100 profiles may have 1.5 MB. So a value is copied from the row, as it is, unless it is written in base 64 there: the row
 /// and the answer are JSON by the same writer.
 struct ProfileText {
+    /// The places of a name, without its quotes, and of a value.
+    private typealias Field = (name: Range<Int>, value: Range<Int>)
+
     private let text: [UInt8]
-    private let fields: [(name: Substring, value: Range<Int>)]
+    /// The fields of ``PresenceWire/Profile/Standard``.
+    private let standard: [Field]
+    /// All others, in their order.
+    private let custom: [Field]
 
     /// The text of a user without a profile.
-    init() { (text, fields) = ([], []) }
+    init() { (text, standard, custom) = ([], [], []) }
 
     /// - Returns: nil if the value of a row was written by something else: it has white space, or a field that is not an array.
     init?(_ text: [UInt8]) {
         guard let members = JSONSpans.members(of: text) else { return nil }
-        var fields: [(name: Substring, value: Range<Int>)] = []
-        fields.reserveCapacity(members.count)
+        var (standard, custom): ([Field], [Field]) = ([], [])
+        custom.reserveCapacity(members.count)
         for member in members {
             guard let value = member.first else { return nil }
-            fields.append((Substring(decoding: text[member.name], as: UTF8.self), value))
+            if Self.isStandard(text[member.name]) { standard.append((member.name, value)) } else { custom.append((member.name, value)) }
         }
-        (self.text, self.fields) = (text, fields)
+        (self.text, self.standard, self.custom) = (text, standard, custom)
+    }
+
+    /// Whether a name is one of ``PresenceWire/Profile/Standard``. Most are not, and their prefix says it.
+    private static func isStandard(_ name: ArraySlice<UInt8>) -> Bool {
+        !name.starts(with: Profile.customPrefix.utf8) && Profile.Standard(rawValue: String(decoding: name, as: UTF8.self)) != nil
     }
 
     /// Writes a profile again that was read; nil for a user without one.
@@ -78,7 +89,9 @@ struct ProfileText {
         self = row.flatMap { ProfileText($0) } ?? ProfileText()
     }
 
-    private func value(of field: Profile.Standard) -> Range<Int>? { fields.first { $0.name == field.rawValue }?.value }
+    private func value(of field: Profile.Standard) -> Range<Int>? {
+        standard.first { text[$0.name].elementsEqual(field.rawValue.utf8) }?.value
+    }
 
     /// Whether a value is an empty text. It removes a custom field.
     private func isEmpty(_ value: Range<Int>) -> Bool { value.count == 2 && text[value.lowerBound] == UInt8(ascii: "\"") }
@@ -108,8 +121,8 @@ struct ProfileText {
             member("role", .role, zero, &json)
             json.key("custom")
             json.object { json in
-                for field in fields where Profile.Standard(rawValue: String(field.name)) == nil && !isEmpty(field.value) {
-                    json.key(text: String(field.name.dropFirst(Profile.customPrefix.count)))
+                for field in custom where !isEmpty(field.value) {
+                    json.key(text: String(decoding: text[field.name].dropFirst(Profile.customPrefix.utf8.count), as: UTF8.self))
                     write(field.value, into: &json)
                 }
             }
