@@ -91,6 +91,18 @@ struct HTTP1Head {
         }
     }
 
+    /// Whether the answer may be large: see ``HTTPServerDelegate/mayHaveLargeAnswer(_:body:)``. `bytes` begin with the request.
+    func mayHaveLargeAnswer(
+        _ bytes: UnsafeBufferPointer<UInt8>, bodyBytesCount: Int, by delegate: (any HTTPServerDelegate)?
+    ) -> Bool {
+        guard let delegate else { return false }
+        var isLarge = false
+        withTarget(in: bytes) { target in
+            isLarge = delegate.mayHaveLargeAnswer(target, body: bytes.part(bytesCount..<bytesCount + bodyBytesCount))
+        }
+        return isLarge
+    }
+
     /// The request for the application. `bytes` begin with the request.
     func request(
         _ id: StreamID, _ bytes: UnsafeBufferPointer<UInt8>, target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>,

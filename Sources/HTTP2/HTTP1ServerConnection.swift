@@ -199,21 +199,25 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         }
     }
 
-    /// Delivers the request if its body is complete. Returns whether it was.
+    /// Delivers the request if its body is complete and it need not wait. Returns whether it did.
     private func advanceBody() throws(HTTP1Refusal) -> Bool {
-        switch head.body {
-        case .chunked:
+        if head.body == .chunked {
             guard try chunks.read(&received, server.limits) else { return false }
-            let body = chunks.bytes
-            let bytes = headBytes
-            (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
-            bytes.withUnsafeReadableBytes { head in body.withUnsafeReadableBytes { deliver(head, body: $0) } }
-        case .length(let length):
-            guard let bytes = received.readSlice(length: head.bytesCount + length) else { return false }
-            bytes.withUnsafeReadableBytes { bytes in
-                deliver(bytes, body: UnsafeRawBufferPointer(rebasing: bytes[head.bytesCount...]))
-            }
+            head.body = .length(chunks.bytes.readableBytes)
+            headBytes.writeImmutableBuffer(chunks.bytes)
+            headBytes.writeImmutableBuffer(received)
+            (received, headBytes, chunks) = (headBytes, ByteBuffer(), HTTP1ChunkedBody())
         }
+        guard case .length(let length) = head.body, received.readableBytes >= head.bytesCount + length else { return false }
+        let mayBeLarge = received.withUnsafeReadableBytes {
+            head.mayHaveLargeAnswer($0.bindMemory(to: UInt8.self), bodyBytesCount: length, by: server.delegate)
+        }
+        if mayBeLarge, !server.largeAnswers.begin(stream, on: self) {
+            turn.queue()
+            return false
+        }
+        guard let bytes = received.readSlice(length: head.bytesCount + length) else { return false }
+        bytes.withUnsafeReadableBytes { deliver($0, body: UnsafeRawBufferPointer(rebasing: $0[head.bytesCount...])) }
         return true
     }
 
@@ -390,6 +394,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
     ) {
         guard isAnswering(stream) else { return }
+        server.count(answerBytes: body.count)
         if body.count > ContentCoding.bytesAtOnceMax, head.accepted == .gzip {
             return respond(to: stream, HTTPResponse(status: status, contentType: contentType, body: ByteBuffer(bytes: body)))
         }
@@ -564,7 +569,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             guard now - phaseBeganAt > limits.idleTimeout else { return }
             server.delegate?.violated(.answerTimeout)
             close()
-        case .body where now - phaseBeganAt > limits.bodyTimeout:
+        case .body where !turn.isHeldBack && now - phaseBeganAt > limits.bodyTimeout:
             refuse(HTTP1Refusal(408, "the body was not complete in time", .bodyTimeout))
         case .head where turn.isHeldBack || isReadingPaused, .body: return
         case .head where received.readableBytes > 0:

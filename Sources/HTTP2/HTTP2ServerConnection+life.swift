@@ -38,6 +38,16 @@ extension HTTP2ServerConnection {
 }
 
 extension HTTP2ServerConnection {
+    /// Whether the bytes of answers that wait allow another request.
+    var mayBegin: Bool {
+        let limits = server.limits
+        let isScarce = server.sharedLimits.heldBytes > limits.heldBytesMax / 2
+        return session.waitingBytes <= (isScarce ? limits.waitingBytesMax / 16 : limits.waitingBytesMax)
+    }
+
+    /// Whether the loop has time to decode header lists of this connection. A trusted connection does not wait for others.
+    func mayDecode(at now: NIODeadline) -> Bool { server.mayDecode(at: now) || session.sharedLimits !== server.sharedLimits }
+
     /// Whether the first request's header, or a later header block or frame, takes too long to arrive.
     func isHeaderLate(at now: NIODeadline) -> Bool {
         switch session.awaited {

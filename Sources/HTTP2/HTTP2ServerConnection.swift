@@ -74,11 +74,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
-    /// Whether the loop has time to decode header lists of this connection. A trusted connection does not wait for others.
-    private func mayDecode(at now: NIODeadline) -> Bool {
-        server.mayDecode(at: now) || session.sharedLimits !== server.sharedLimits
-    }
-
     /// Processes bytes up to a number of requests. Returns the size of their header lists; nil when the connection ends.
     private func process(_ bytes: inout ByteBuffer, headsMax: Int, at now: NIODeadline) -> Int? {
         let takenBytes = bytes.withUnsafeReadableBytes { bytes in
@@ -198,9 +193,12 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes) { return request(slot) }
-            requests.hold(session.id(of: slot))
-            if mayBegin { waitForTurn() }
+            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes) {
+                _ = request(slot)
+            } else {
+                requests.hold(session.id(of: slot))
+                if mayBegin { waitForTurn() }
+            }
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isClosed else { return }
@@ -208,13 +206,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             session.reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
         case .head, .data, .settings, .goAway: break
         }
-    }
-
-    /// Whether the bytes of answers that wait allow another request.
-    private var mayBegin: Bool {
-        let limits = server.limits
-        let isScarce = server.sharedLimits.heldBytes > limits.heldBytesMax / 2
-        return session.waitingBytes <= (isScarce ? limits.waitingBytesMax / 16 : limits.waitingBytesMax)
     }
 
     /// Has the loop call ``work()`` after the other connections have had their turn.
@@ -238,14 +229,23 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     /// Begins waiting requests, in order, while ``mayBegin`` holds and the turn has time.
     private func beginHeld() {
         while mayBegin, let stream = requests.next() {
-            if let slot = session.slot(of: stream), !session.streams[slot].isClosed { request(slot) }
+            if let slot = session.slot(of: stream), !session.streams[slot].isClosed, !request(slot) { break }
         }
         if requests.endTurn(), mayBegin { waitForTurn() }
     }
 
-    private func request(_ slot: Int) {
-        guard let delegate = server.delegate else { return session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue)) }
-        guard session.streams[slot].isAwaitingAnswer else { return }
+    /// Hands a request to the application. Returns false if the request must wait, because its answer may be large.
+    private func request(_ slot: Int) -> Bool {
+        guard let delegate = server.delegate else {
+            session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue))
+            return true
+        }
+        guard session.streams[slot].isAwaitingAnswer else { return true }
+        let mayBeLarge = session.streams[slot].withRequest { delegate.mayHaveLargeAnswer($0, body: $1) }
+        if mayBeLarge, !server.largeAnswers.begin(session.id(of: slot), on: self) {
+            requests.postpone(session.id(of: slot))
+            return false
+        }
         var refused: Int?
         if session.streams[slot].hasTooLargeHead {
             (refused, _) = (431, delegate.violated(.headerListTooLarge))
@@ -260,6 +260,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             }
         }
         session.streams[slot].giveBack(head: &head, body: &body)
+        return true
     }
 
     private func closed(_ slot: Int, error: UInt32) {
@@ -422,6 +423,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ) {
         guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         requests.count(answerBytes: body.count)
+        server.count(answerBytes: body.count)
         if body.count > ContentCoding.bytesAtOnceMax, session.streams[slot].accepted == .gzip {
             return respond(to: stream, HTTPResponse(status: status, contentType: contentType, body: ByteBuffer(bytes: body)))
         }

@@ -422,6 +422,11 @@ struct HTTP2Stream {
         return request
     }
 
+    /// Calls `read` with the target and the body of a request that the application does not have.
+    func withRequest<Result>(_ read: (_ target: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        head.bytes.withUnsafeBufferPointer { bytes in body.withUnsafeBufferPointer { read(head.fields.target.value(in: bytes), $0) } }
+    }
+
     mutating func takeHead() -> [UInt8] {
         var taken: [UInt8] = []
         swap(&taken, &head.bytes)

@@ -60,6 +60,10 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Beyond the limit, unread answers are ended if they hold half of the bytes, the oldest first: see ``HTTPLoop/endUnreadAnswers()``.
     /// Otherwise the connection that holds most is ended, with 503 when it holds part of an HTTP/1.1 request.
     public var heldBytesMax = 16 << 20
+    /// The bytes of large answers, of half a megabyte and more, for which an event loop has time in a second. Default 256 MiB.
+    ///
+    /// They take some half of its time. Requests that may have such answers wait: see ``LargeAnswerTurns``.
+    public var largeAnswerBytesPerSecond = 256 << 20
     /// The time for which answers may wait while no byte of them is sent. Then the connection is closed. Default 10 s.
     ///
     /// It is also the time in which an HTTP/2 peer that has sent FIN must get its last answers.

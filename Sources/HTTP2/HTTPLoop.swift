@@ -38,14 +38,13 @@ public final class HTTPLoop {
     var farewellTime = TimeAmount.seconds(1)
     /// Work for the next turn, which is scheduled while there is any. It stays here until the turn has flushed its answers.
     private var continuing: [any ContinuedWork] = []
-    /// The time until which the decoded header lists use up their share of the loop's time.
-    private var decodingShareUsedUntil = NIODeadline.distantPast
-    /// The end of the present turn; nil outside of a turn.
-    private var turnEnd: NIODeadline?
+    /// The end of the present turn, nil outside of a turn, and the time until which decoded header lists use up their share of the loop's.
+    private var times = (turnEnd: NIODeadline?.none, decodingUsedUntil: NIODeadline.distantPast)
     /// The fields that all answers of this loop have.
     private var answerFields = (date: HTTPDate(), requestIDs: RequestID.Source())
     /// Compresses this loop's answers. It exists from the first one that no other request gets.
     private(set) lazy var compression = AnswerCompression(for: self)
+    private(set) lazy var largeAnswers = LargeAnswers(for: self)
 
     /// - Parameter origins: the origins of web pages that may call this server.
     public init(
@@ -80,6 +79,7 @@ public final class HTTPLoop {
     }
 
     func remove(_ connection: HTTPServerConnection) {
+        largeAnswers.remove(connection)
         if openConnections.remove(connection) { delegate?.connectionClosed(connection) }
     }
 
@@ -122,9 +122,9 @@ public final class HTTPLoop {
 
     /// Whether there is time left in this turn to process received bytes: one millisecond for all connections.
     func mayWork(at now: NIODeadline) -> Bool {
-        if let turnEnd { return now < turnEnd }
-        turnEnd = now + .milliseconds(1)
-        eventLoop.assumeIsolated().execute { self.turnEnd = nil }
+        if let end = times.turnEnd { return now < end }
+        times.turnEnd = now + .milliseconds(1)
+        eventLoop.assumeIsolated().execute { self.times.turnEnd = nil }
         return true
     }
 
@@ -134,25 +134,25 @@ public final class HTTPLoop {
     private static let decodingTurn = TimeAmount.milliseconds(1)
 
     /// Whether HTTP/2 header lists have not used up their share of the loop's time.
-    func mayDecode(at now: NIODeadline) -> Bool { decodingShareUsedUntil <= now + Self.decodingTurn }
+    func mayDecode(at now: NIODeadline) -> Bool { times.decodingUsedUntil <= now + Self.decodingTurn }
 
     /// Counts the header lists that were decoded since the last call. Returns their size.
     func countDecoded(at now: NIODeadline) -> Int {
         let bytesCount = sharedLimits.decodedBytes
         sharedLimits.decodedBytes = 0
         let time = TimeAmount.nanoseconds(Self.decodingTurn.nanoseconds * Int64(bytesCount) / Int64(Self.decodedBytesPerTurn))
-        decodingShareUsedUntil = max(decodingShareUsedUntil, now) + time
+        times.decodingUsedUntil = max(times.decodingUsedUntil, now) + time
         return bytesCount
     }
 
     /// Reserves a connection's turn to decode ``decodedBytesPerTurn``. Returns the time until then.
     func reserveDecodingTurn(at now: NIODeadline) -> TimeAmount {
-        decodingShareUsedUntil = max(decodingShareUsedUntil, now) + Self.decodingTurn
-        return decodingShareUsedUntil - now
+        times.decodingUsedUntil = max(times.decodingUsedUntil, now) + Self.decodingTurn
+        return times.decodingUsedUntil - now
     }
 
     /// Begins a reserved turn. The header lists decoded in it count instead of the reserved time.
-    func beginDecodingTurn() { decodingShareUsedUntil = decodingShareUsedUntil - Self.decodingTurn }
+    func beginDecodingTurn() { times.decodingUsedUntil = times.decodingUsedUntil - Self.decodingTurn }
 
     /// Continues work after the connections have had their turn.
     ///

@@ -14,6 +14,10 @@ public protocol HTTPServerDelegate: AnyObject {
     ///
     /// Answer it now or later with ``HTTPServerConnection/respond(to:_:)`` or ``HTTPServerConnection/openEventStream(_:token:)``.
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection)
+    /// Whether the answer to a request may have ``RequestTurn/pacedBytes``. Such requests begin in turns.
+    ///
+    /// - Parameter target: the path, and the query if there is one.
+    func mayHaveLargeAnswer(_ target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>) -> Bool
     /// An event stream has ended. Called exactly once for each opened event stream.
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd)
     /// An event stream that was full has room again.
@@ -24,4 +28,8 @@ public protocol HTTPServerDelegate: AnyObject {
     func connectionClosed(_ connection: HTTPServerConnection)
     /// A peer has broken a rule.
     func violated(_ violation: HTTPViolation)
+}
+
+extension HTTPServerDelegate {
+    public func mayHaveLargeAnswer(_ target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>) -> Bool { false }
 }

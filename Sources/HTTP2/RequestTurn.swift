@@ -16,7 +16,7 @@ struct RequestTurn {
 
     private enum Place {
         case nowhere
-        /// The loop will call ``HTTPServerConnection/work()``.
+        /// The loop will call ``HTTPServerConnection/work()``, in the turn of the connection.
         case listed
     }
 
@@ -76,6 +76,12 @@ struct RequestTurn {
 
     /// Keeps a request behind those that wait.
     mutating func hold(_ stream: StreamID) { held.append(stream) }
+
+    /// Keeps a request that was to begin, before those that wait. The connection waits for its turn among others: see ``LargeAnswers``.
+    mutating func postpone(_ stream: StreamID) {
+        if heldBegun > 0 { heldBegun -= 1 } else { held.insert(stream, at: 0) }
+        place = .listed
+    }
 
     /// The next request that waits, which begins; nil if none waits or the turn is over.
     ///

@@ -168,6 +168,8 @@ public final class RollcallNode: @unchecked Sendable {
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
         limits.heldBytesMax = heldBytesMax(ofLoops: loops.count, upTo: limits.heldBytesMax)
+        // Most of the work for such an answer is that of the core, which all loops share.
+        limits.largeAnswerBytesPerSecond /= loops.count
         let refusedOrigins = RefusedOrigins()
         return loops.enumerated().map { index, loop in
             GatewayLoop(

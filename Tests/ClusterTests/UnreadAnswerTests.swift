@@ -1,3 +1,4 @@
+import Foundation
 import HTTP2
 import NIOPosix
 import NodeFixture
@@ -7,6 +8,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(3))) struct UnreadAnswerTests {
     private static let ended = "rollcall_http_violations_total{reason=\"unreadTooMuch\"}"
     private static let held = "rollcall_connections_held_bytes"
+    private static let answered = "rollcall_operations_total{operation=\"getUsersProfile\",code=\"0\"}"
     private static let names = (0..<100).map { "user-\($0)" }
 
     /// Gives each of ``names`` a profile of some 10 KB. An answer with all of them has more than a megabyte.
@@ -17,9 +19,21 @@ import Testing
         let text = String(repeating: "x", count: 500)
         let values = fields.map { "\"Custom_\($0)\":\"\(text)\"" }.joined(separator: ",")
         for (number, name) in Self.names.enumerated() {
-            let answer = try await fixture.call("modifySelfProfile", "{\"values\":{\(values)}}", as: name, node: number % 3)
+            let node = number % fixture.nodes.count
+            let answer = try await fixture.call("modifySelfProfile", "{\"values\":{\(values)}}", as: name, node: node)
             try #require(answer.status == 200, "\(answer.json)")
         }
+    }
+
+    /// The body of a call about all of ``names``, beginning with one of them.
+    private static func list(from first: Int = 0) -> String {
+        "{\"userIDs\":[\((names[first...] + names[..<first]).map { "\"\($0)\"" }.joined(separator: ","))]}"
+    }
+
+    /// A call over HTTP/1.1.
+    private static func request(_ operation: String, _ body: String, as user: String) throws -> [UInt8] {
+        let fields = "Host: x\r\nAuthorization: Bearer \(try signedToken(user: user))\r\nContent-Length: \(body.utf8.count)"
+        return Array("POST /v1/\(operation) HTTP/1.1\r\n\(fields)\r\n\r\n\(body)".utf8)
     }
 
     @Test("120 answers of a megabyte that eight users leave unread cost a node less than 64 MiB, and the newest can still be read")
@@ -27,23 +41,20 @@ import Testing
         let fixture = try await ServedCluster.start(nodes: 3)
         let node = fixture.nodes[0]
         try await fillProfiles(fixture)
-        let list = "{\"userIDs\":[\(Self.names.map { "\"\($0)\"" }.joined(separator: ","))]}"
+        let list = Self.list()
         let sample = try await fixture.call("getUsersProfile", list)
         #expect(sample.status == 200 && sample.json["profileList"]?.elements.count == 100)
         let earlier = try node.residentBytes
 
         var connections: [RawConnection] = []
-        let answered = "rollcall_operations_total{operation=\"getUsersProfile\",code=\"0\"}"
         for number in 0..<120 {
             let connection = try RawConnection(port: node.ports.client)
-            let token = try signedToken(user: "reader-\(number % 8)")
-            let head =
-                "POST /v1/getUsersProfile HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(list.utf8.count)"
-            connection.send(Array("\(head)\r\n\r\n\(list)".utf8))
+            connection.send(try Self.request("getUsersProfile", list, as: "reader-\(number % 8)"))
             connections.append(connection)
             guard connections.count.isMultiple(of: 10) else { continue }
             // The sample counts as well.
-            try await fixture.until("\(connections.count) requests are answered") { try await node.metric(answered) > connections.count }
+            let count = connections.count
+            try await fixture.until("\(count) requests are answered") { try await node.metric(Self.answered) > count }
             #expect(try await node.metric(Self.held) <= 16 << 20)
         }
         #expect(try node.residentBytes - earlier < 64 << 20)
@@ -54,6 +65,36 @@ import Testing
         #expect(try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#).status == 200)
         for connection in connections { connection.close() }
         try await fixture.until("nothing is held") { try await node.metric(Self.held) == 0 }
+        try await fixture.stop()
+    }
+
+    @Test("A client that sends eight calls at once gets their answers in order, while those of others are not read and are ended")
+    func pipeline() async throws {
+        let fixture = try await ServedCluster.start()
+        let node = fixture.nodes[0]
+        try await fillProfiles(fixture)
+        var unread: [RawConnection] = []
+        for number in 0..<40 {
+            unread.append(try RawConnection(port: node.ports.client))
+            unread[number].send(try Self.request("getUsersProfile", Self.list(), as: "reader-\(number)"))
+        }
+        let client = try RawConnection(port: node.ports.client)
+        for first in 0..<7 { client.send(try Self.request("getUsersProfile", Self.list(from: first), as: "ann")) }
+        client.send(try Self.request("getUserStatus", #"{"userIDs":["ann"]}"#, as: "ann"))
+        let received = try await client.receive(bytesOf: "the last answer") {
+            String(decoding: $0.suffix(100), as: UTF8.self).contains("\"asOf\"")
+        }
+        let answers = String(decoding: received, as: UTF8.self).components(separatedBy: "HTTP/1.1 200 OK").dropFirst()
+        #expect(answers.count == 8)
+        for (first, answer) in answers.dropLast().enumerated() {
+            #expect(answer.contains("{\"profileList\":[{\"userID\":\"user-\(first)\","))
+        }
+        try await fixture.until("all others are answered") { try await node.metric(Self.answered) == 40 + 7 }
+        // Each of the others loses its own answer at most.
+        let endedCount = try await node.metric(Self.ended)
+        #expect((1...40).contains(endedCount))
+        #expect(try await node.metric(Self.held) <= 16 << 20)
+        for connection in unread + [client] { connection.close() }
         try await fixture.stop()
     }
 

@@ -154,6 +154,9 @@ final class HTTP1Server: HTTPServerDelegate, @unchecked Sendable {
         try await onLoop { $0.http.closeAll() }
     }
 
+    /// Answers to `/large` may be large.
+    func mayHaveLargeAnswer(_ target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>) -> Bool { target.equals("/large") }
+
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         if request.refusedStatus == nil {
             let target = String(decoding: request.target, as: UTF8.self)

@@ -156,6 +156,9 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
         try await onLoop { $0.http.closeAll() }
     }
 
+    /// Answers to `/large` may be large.
+    func mayHaveLargeAnswer(_ target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>) -> Bool { target.equals("/large") }
+
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         let target = String(decoding: request.target, as: UTF8.self)
         counted.withLock { $0.requests.append(target) }

@@ -41,6 +41,27 @@ import Testing
         #expect(!othersWait && begun == (1...20).map(Self.stream) && turn.isEmpty)
     }
 
+    @Test("A request that waits for the turn of its connection begins before those behind it, and the connection is listed once")
+    func postponedRequestStaysFirst() {
+        var turn = RequestTurn()
+        turn.begin(at: .now(), for: .hours(1))
+        turn.postpone(Self.stream(1))
+        turn.hold(Self.stream(2))
+        let isListed = turn.list()
+        #expect(!isListed && !turn.isWaitingForBytes)
+        // Its turn comes too early.
+        turn.beginListed(at: .now() + .hours(1))
+        let early = turn.next()
+        turn.postpone(Self.stream(1))
+        var othersWait = turn.endTurn()
+        #expect(early == Self.stream(1) && othersWait && !turn.isWaitingForBytes)
+        turn.beginListed(at: .now() + .hours(1))
+        var begun: [StreamID] = []
+        while let next = turn.next() { begun.append(next) }
+        othersWait = turn.endTurn()
+        #expect(!othersWait && begun == (1...2).map(Self.stream))
+    }
+
     @Test("After a large answer no request begins for as long as four megabytes a second allow")
     func largeAnswerPauses() {
         var turn = RequestTurn()

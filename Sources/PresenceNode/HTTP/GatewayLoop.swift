@@ -65,6 +65,10 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         operationRequested(operation, request, on: connection)
     }
 
+    func mayHaveLargeAnswer(_ target: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>) -> Bool {
+        API.mayHaveLargeAnswer(toPath: target.prefix(before: UInt8(ascii: "?")), body: body)
+    }
+
     private static let eventsPath = Array("/v1/events".utf8)
 
     /// Answers with a file that everybody may read.
