@@ -261,6 +261,36 @@ extension ConformanceTests {
             #expect(ben.statuses(of: "ann").count == told)
         }
 
+        /// An OFFLINE clears neither a text with an expiry nor an event.
+        @Test("P29 Each of thirteen blocked users keeps the text behind which the user has hidden, its time and its version")
+        func manyTexts() async throws {
+            let app = try await App("rollcall")
+            let viewers = many(0..<12)
+            var seen: [JSON] = []
+            for (number, viewer) in viewers.enumerated() {
+                let text = "{\"customStatus\":\"text \(number)\",\"expiry\":600}"
+                #expect(try await app.call("setSelfStatus", text, node: number % 3).status == 200)
+                seen.append(try await app.status(of: "ann", as: viewer, node: 0))
+                #expect(seen.last?.custom == "text \(number)")
+                #expect(codes(try await app.call("addBlackList", users([viewer]), node: (number + 1) % 3)) == [0])
+            }
+            let ann = try await app.login("ann", node: 0)
+            let ben = try await app.login("ben", node: 1)
+            _ = try await app.call("subscribeUserStatus", users(["ann"]), as: "ben", node: 2)
+            #expect(try await app.call("publishEvent", #"{"value":10001}"#, node: 2).status == 200)
+            try await ben.status(of: "ann") { $0.general == "ONLINE" && $0.event == 10_001 }
+            // The block takes effect one grace after it was called, because the event has only just been published.
+            #expect(codes(try await app.call("addBlackList", users(["ben"]), node: 1)) == [0])
+            let gone = try await ben.status(of: "ann") { $0.general == "OFFLINE" }
+            #expect(gone.custom == "text 11" && gone.event == 10_001)
+            for node in 0..<3 {
+                for (viewer, status) in zip(viewers + ["ben"], seen + [gone]) {
+                    #expect(try await app.status(of: "ann", as: viewer, node: node) == status, "\(viewer) at node \(node)")
+                }
+            }
+            ann.close()
+        }
+
         private static let times = ["lastUpdateTime", "lastOnlineStatusUpdateTime", "lastCustomStatusUpdateTime", "lastSeenTime"]
 
         @Test("P38 P39 P40 Each device of a side whose list has changed is told, and a later login is told the newest sequence")

@@ -95,7 +95,7 @@ extension WireReader {
         visibility.listed = try someNames()
         visibility.blocked = try chainNames()
         let (writtenAt, version, held) = (try version(), try version(), try version())
-        let contents = try list(countMax: Privacy.allContentsMax) { reader throws(DecodeError) in try reader.hiddenView() }
+        let contents = try list { reader throws(DecodeError) in try reader.hiddenView() }
         let named = try list { reader throws(DecodeError) in
             Privacy.Named(user: try reader.user(), view: try reader.optional(Privacy.View.init))
         }

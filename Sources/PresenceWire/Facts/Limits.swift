@@ -65,8 +65,10 @@ public enum Limits {
     public static let sessionsPerUserMax = 64
     /// Longest value of a durable row, in bytes.
     public static let rowBytesMax = 64 << 10
-    /// Longest value of a row with a visibility, in bytes. It has room for a full blocklist and for all names with hidden views.
-    public static let visibilityRowBytesMax = 768 << 10
+    /// Longest value of a row with a visibility, in bytes.
+    ///
+    /// It has room for a full blocklist, all names with hidden views, their texts, and the news that wait, whatever JSON must escape.
+    public static let visibilityRowBytesMax = 2 << 20
     /// Largest batch between two nodes, in bytes.
     public static let batchBytesMax = 1 << 20
     /// Longest list in one message between nodes.

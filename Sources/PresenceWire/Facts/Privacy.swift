@@ -6,10 +6,10 @@
 /// A viewer who may see the user again sees the user come online. The record keeps its times, because the other viewers see no change.
 /// The viewer is shown later times until the status changes for all.
 public struct Privacy: Hashable, Sendable {
-    /// Most contents with a text or an event. Beyond it a viewer who is excluded sees the user go without them.
-    public static let contentsMax = 8
-    /// Most contents. One without text and event differs from others by the status, and by whether the user is registered.
-    static let allContentsMax = contentsMax + 4
+    /// Most bytes of all contents in their form on disk. Beyond it a viewer who is excluded sees the user go without text and event.
+    ///
+    /// Some 300 short texts fit, or 68 texts and events of full length.
+    public static let contentsBytesMax = 128 << 10
     /// Most viewers with a view of their own. Beyond it those without a hidden view lose theirs, and then those who were excluded first.
     public static let namedMax = 4_096
     /// Most viewers who may see the user again and have a view of their own, for new friends to have one as well.
@@ -97,8 +97,10 @@ public struct Privacy: Hashable, Sendable {
     /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
         let names = visibility.listed.count + (visibility.friends?.count ?? 0) + visibility.blocked.count + named.count + news.named.count
-        return names * (2 * Limits.nameBytesMax + 64) + contents.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
+        return names * (2 * Limits.nameBytesMax + 64) + contentsBytes
     }
+
+    private var contentsBytes: Int { contents.reduce(0) { $0 + $1.contentBytes } }
 
     /// Whether a node may have shown `record` to viewers for whom this has an older hidden view, or a different one of the same version.
     ///
@@ -276,15 +278,18 @@ public struct Privacy: Hashable, Sendable {
     /// The view of a viewer who is excluded now, and is to receive `hiddenView`.
     private mutating func view(of hiddenView: Record, _ change: Change) -> View {
         var (content, view) = (hiddenView.content, View(content: 0, version: hiddenView.version, times: hiddenView.times))
-        if !content.isBare, !contents.contains(content), contents.count(where: { !$0.isBare }) >= Self.contentsMax {
+        // All viewers who are excluded by one change receive the same content, which is the last one.
+        var known = contents.lastIndex(of: content)
+        if known == nil, !content.isBare, contentsBytes + content.contentBytes > Self.contentsBytesMax {
             // The user looks as if the text was cleared, and the event had ended, at this time.
             view.version = change.time
             view.times.lastUpdateTime = max(change.wall, view.times.lastUpdateTime + 1)
             if !content.customStatus.isEmpty { view.times.lastCustomStatusUpdateTime = change.wall }
             (content.customStatus, content.customStatusExpiresAt, content.events) = ("", 0, PublishedEvents())
+            known = contents.lastIndex(of: content)
         }
-        view.content = contents.firstIndex(of: content) ?? contents.endIndex
-        if view.content == contents.endIndex { contents.append(content) }
+        view.content = known ?? contents.endIndex
+        if known == nil { contents.append(content) }
         return view
     }
 
@@ -316,11 +321,27 @@ public struct Privacy: Hashable, Sendable {
     }
 
     private mutating func dropUnusedContents() {
-        let kept = Set(views.map(\.content)).sorted()
-        let position = { (index: Int) in kept.firstIndex(of: index) ?? 0 }
-        for index in named.indices { named[index].view?.move(by: position) }
-        others?.move(by: position)
-        contents = kept.map { contents[$0] }
+        var isUsed = Array(repeating: false, count: contents.count)
+        for view in views { isUsed[view.content] = true }
+        var (positions, kept): ([Int], [Record]) = ([], [])
+        for (index, content) in contents.enumerated() {
+            positions.append(kept.count)
+            if isUsed[index] { kept.append(content) }
+        }
+        contents = kept
+        modifyViews { $0.content = positions[$0.content] }
+    }
+
+    /// Has the views of equal contents share the first of these. Contents become equal when their texts and events end.
+    private mutating func joinEqualContents() {
+        var firsts: [Record: Int] = [:]
+        let positions = contents.enumerated().map { index, content in
+            let first = firsts[content] ?? index
+            firsts[content] = first
+            return first
+        }
+        modifyViews { $0.content = positions[$0.content] }
+        dropUnusedContents()
     }
 
     /// Ends the views of viewers who may see the user again, because the status has changed for all at `time`.
@@ -350,7 +371,12 @@ public struct Privacy: Hashable, Sendable {
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
-        contents.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
+        var next = Milliseconds.max
+        for content in contents {
+            if content.customStatusExpiresAt > 0 { next = min(next, content.customStatusExpiresAt) }
+            if let expiry = content.nextEventExpiry { next = min(next, expiry) }
+        }
+        return next < .max ? next : nil
     }
 
     /// Removes from hidden views what has ended at `wall`.
@@ -369,6 +395,7 @@ public struct Privacy: Hashable, Sendable {
             contents[index].expire(at: wall, version: version)
             contents[index] = contents[index].content
         }
+        joinEqualContents()
     }
 
     /// Raises the version of all hidden views to at least `version`, because a viewer may have received a newer one before.
@@ -439,10 +466,14 @@ extension Record {
 
     /// Whether the record has neither a custom status nor an event.
     fileprivate var isBare: Bool { customStatus.isEmpty && !hasEvents }
-}
 
-extension Privacy.View {
-    fileprivate mutating func move(by position: (Int) -> Int) { content = position(content) }
+    /// The bytes of a content in its form on disk, at most. The form on the wire is shorter.
+    ///
+    /// The members without the texts take at most 400 bytes, and those of an event 240.
+    fileprivate var contentBytes: Int {
+        let texts = [events.newest, events.forLogins].compactMap { $0?.ext }
+        return texts.reduce(400 + customStatus.escapedBytes) { $0 + 240 + $1.escapedBytes }
+    }
 }
 
 extension Record {

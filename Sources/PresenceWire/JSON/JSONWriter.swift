@@ -184,6 +184,15 @@ public struct JSONWriter: Sendable {
     }
 }
 
+extension String {
+    /// The bytes of the text in JSON, without its quotes.
+    var escapedBytes: Int {
+        var count = 0
+        for byte in utf8 { count += byte < 0x20 ? 6 : byte == 34 || byte == 92 ? 2 : 1 }
+        return count
+    }
+}
+
 extension JSONWriter {
     /// Writes a `UserStatus` (<doc:HTTPAPI#UserStatus>).
     ///
