@@ -144,6 +144,7 @@ chaos: build
 	swift build --build-tests
 	Tests/Chaos/clock
 	Tests/Chaos/clock-jump
+	Tests/Chaos/clock-skew
 	Tests/Chaos/cut-off
 	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
@@ -168,6 +169,7 @@ chaos-short:
 	Tests/Chaos/flip-bits 20 400
 	Tests/Chaos/twin 1 10
 	Tests/Chaos/clock-jump 1 60
+	Tests/Chaos/clock-skew
 	Tests/Chaos/full-disk 1 60
 	Tests/Chaos/cut-off 1 3 3 1
 

@@ -26,12 +26,14 @@ def free_ports(count):
     return ports
 
 
-def token(user, app="default", admin=False, secret="rollcall development key, never in earnest!", issued_ago=None):
+def token(user, app="default", admin=False, secret="rollcall development key, never in earnest!", issued_ago=None, issued_at=None):
     """What `rollcall token` prints, for the development key; a process for each of many users takes too long. `issued_ago`: seconds, for
-    `iat`."""
+    `iat`; `issued_at`: `iat` itself, which may have a fraction."""
     claims = {"sub": user, "app": app, "exp": int(time.time()) + 86_400, **({"role": "admin"} if admin else {})}
     if issued_ago is not None:
         claims["iat"] = int(time.time()) - issued_ago
+    if issued_at is not None:
+        claims["iat"] = issued_at
     encoded = lambda part: base64.urlsafe_b64encode(part).rstrip(b"=")
     text = b".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     return (text + b"." + encoded(hmac.digest(secret.encode(), text, hashlib.sha256))).decode()

@@ -55,6 +55,17 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: earlier) == [true, true, true])
     }
 
+    /// The clock of the next owner may be behind that of the owner before.
+    @Test("A kick by a clock that is behind leaves void what an earlier kick made void") mutating func laterKickBehind() {
+        cluster.advance(.seconds(10))
+        let earlier = cluster.now.wall - 1_000
+        #expect(kick("ann") == .done)
+        cluster.now.wall -= 5_000
+        #expect(kick("ann") == .done)
+        #expect(areTokensVoid(of: "ann", issuedAt: earlier) == [true, true, true])
+        #expect(areTokensVoid(of: "ann", issuedAt: earlier + 1) == [false, false, false])
+    }
+
     @Test("A node that was down learns of a kick") mutating func absentNode() throws {
         cluster.kill(2)
         cluster.advance(.seconds(4))

@@ -6,7 +6,7 @@ struct Kicks {
     static let horizon = Deletion.keptFor
 
     struct Entry {
-        /// The time of the kick, by the clock of the user's owner. All nodes use this time, however their clocks differ.
+        /// The time of the kick, by the clock of the user's owner (``time(of:at:)``). All nodes use this time, however their clocks differ.
         let before: Milliseconds
         /// The reason that the sessions receive.
         let reason: String
@@ -33,6 +33,11 @@ struct Kicks {
         guard let entry = entries[user] else { return false }
         return VoidTokens.isVoid(issuedAt: issuedAt, kickedAt: entry.before)
     }
+
+    /// The time of a kick of a user by an owner's clock: never before that of the user's last kick.
+    ///
+    /// The clock of the next owner may be behind that of the owner before. Tokens that were void stay void.
+    func time(of user: UserID, at wall: Milliseconds) -> Milliseconds { max(wall, entries[user]?.before ?? wall) }
 
     /// Stores the entry if it is newer. Returns whether it is.
     ///

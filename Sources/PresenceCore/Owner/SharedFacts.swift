@@ -53,7 +53,8 @@ struct SharedFacts {
         guard kicks.hasRoom(for: request.user, by: policy) || reason == SessionEnd.deleted else {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
-        let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.nextVersion(at: now))
+        let before = kicks.time(of: request.user, at: now.wall)
+        let entry = Kicks.Entry(before: before, reason: reason, version: owner.nextVersion(at: now))
         owner.kick(request.user, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
         cluster.outbox.answerWhenStored(request, .done, to: peer)
