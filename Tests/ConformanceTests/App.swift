@@ -70,9 +70,14 @@ struct App: Sendable {
 
     /// Logs `user` in on a node, and waits until the session is synced.
     ///
-    /// - Parameter position: that of the last event of an earlier stream, from which this one resumes.
-    func login(_ user: String, node: Int = 0, query: String = "platform=ios", from position: String? = nil) async throws -> Session {
-        var headers: [(name: StaticString, value: String)] = [("authorization", "Bearer \(try token(user))")]
+    /// - Parameters:
+    ///   - position: that of the last event of an earlier stream, from which this one resumes.
+    ///   - seconds: the time for which the token of the stream is valid.
+    func login(
+        _ user: String, node: Int = 0, query: String = "platform=ios", from position: String? = nil, tokenSeconds seconds: Int = 86_400
+    ) async throws -> Session {
+        let token = try signedToken(user: user, app: name, seconds: seconds)
+        var headers: [(name: StaticString, value: String)] = [("authorization", "Bearer \(token)")]
         if let position { headers.append(("last-event-id", position)) }
         let session = Session(
             HTTPExchange.stream(

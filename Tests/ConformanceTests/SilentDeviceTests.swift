@@ -1,7 +1,8 @@
 import NodeFixture
 import Testing
 
-/// Silence that is waited for in full: the 400 seconds of Tencent's document, and the shortest time of a policy.
+/// Times that are waited for in full: the 400 seconds of silence of Tencent's document, the shortest silence of a policy, and the grace of
+/// a token.
 ///
 /// The suite is a step of its own in `make test`, beside the others, because it only waits.
 @Suite(.cluster, .timeLimit(.minutes(9))) struct SilentDeviceTests {
@@ -50,6 +51,48 @@ import Testing
         #expect(bob.statuses(of: "ann").suffix(2).map(\.general) == ["ONLINE", "OFFLINE"])
         #expect(try await app.status(of: "ann", as: "carl", node: 1).general == "OFFLINE")
         device.close()
+    }
+
+    /// `offlineGrace` follows the end of the session, as after a loss.
+    @Test(
+        "A stream is told 30 s before its token ends, and 25 s after that its session ends as tokenExpired; until then the user is ONLINE",
+        arguments: [("rollcall", 2.0), ("tencent", 0)])
+    func endOfToken(preset: String, offlineGrace: Double) async throws {
+        let app = try await App(preset)
+        let watcher = try await app.login("watcher", node: 2)
+        #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "watcher").code == 0)
+        let opened = ContinuousClock.now
+        let ann = try await app.login("ann", node: 0, tokenSeconds: 35)
+        try await watcher.status(of: "ann") { $0.general == "ONLINE" }
+        try await ann.until("the notice", within: .seconds(20)) { $0.contains { $0.name == "onTokenExpiring" } }
+        let noticed = ContinuousClock.now - opened
+        let told = { (name: String, field: String) in ann.events.first { $0.name == name }?.json[field]?.number }
+        let (loginTime, expiresAt) = (try #require(told("onConnected", "serverTime")), try #require(told("onTokenExpiring", "expiresAt")))
+        let tokenEnd = Double(expiresAt - loginTime) / 1_000
+        // The test has begun to count before the login. The nodes may be late, because others use the processor.
+        let isAt = { (seconds: Double, time: Duration) in time > .seconds(seconds - 0.1) && time < .seconds(seconds + 6) }
+        #expect(tokenEnd > 30 && tokenEnd <= 35 && isAt(tokenEnd - 30, noticed), "\(tokenEnd), \(noticed)")
+
+        // 15 s after the end of the token.
+        try await app.pass(45, watcher, of: "watcher")
+        for node in 0..<3 { #expect(try await app.status(of: "ann", node: node).general == "ONLINE") }
+        #expect(!ann.events.contains { $0.name == "onKickedOffline" })
+        try await ann.until("the end of the stream", within: .seconds(30)) { $0.contains { $0.name == "ended" } }
+        let ended = ContinuousClock.now - opened
+        #expect(isAt(tokenEnd + 25, ended), "\(ended)")
+        #expect(ann.events.suffix(2).map(\.name) == ["onKickedOffline", "ended"])
+        #expect(ann.events.suffix(2).first?.json["reason"]?.text == "tokenExpired")
+        #expect(ann.events.count { $0.name == "onTokenExpiring" } == 1)
+
+        try await watcher.until("ann is OFFLINE for the watcher", within: .seconds(15)) { events in
+            events.contains { event in
+                event.json["userStatusList"]?.elements.contains { $0.user == "ann" && $0.general == "OFFLINE" } == true
+            }
+        }
+        let gone = ContinuousClock.now - opened
+        #expect(isAt(tokenEnd + 25 + offlineGrace, gone), "\(gone)")
+        #expect(watcher.statuses(of: "ann").suffix(2).map(\.general) == ["ONLINE", "OFFLINE"])
+        for node in 0..<3 { #expect(try await app.status(of: "ann", node: node).general == "OFFLINE") }
     }
 
     /// The kernel of this machine acknowledges all that the nodes send, as that of a suspended client does.
