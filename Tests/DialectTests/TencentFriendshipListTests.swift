@@ -156,7 +156,20 @@ import Testing
         try await cluster.stop()
     }
 
-    @Test("P9 3,000 friends with their profiles are read at once within the preset's limit of calls, and again with pages")
+    /// The seconds in which the pages of a list with profiles are read by hand, one after the other, at a node.
+    private func readPages(of user: String, _ cluster: ServedCluster, node: Int) async throws -> Double {
+        let start = ContinuousClock.now
+        var cursor: String? = ""
+        while let next = cursor {
+            let answer = try await cluster.call("getFriendList", "{\"limit\":100,\"withProfile\":true\(next)}", as: user, node: node)
+            #expect(answer.status == 200, "\(answer.json)")
+            cursor = answer.json["cursor"]?.text.map { ",\"cursor\":\"\($0)\"" }
+        }
+        return start.duration(to: .now) / .seconds(1)
+    }
+
+    /// The nodes answer the pages in 0.07 s. The rest is the client, in a debug build, and the tests beside this one.
+    @Test("P9 The best of 3 logins has 3,000 friends with profiles in 1 s, or 4 times their pages by hand where the processor is busy")
     func many() async throws {
         let cluster = try await ServedCluster.serving("tencent")
         let friends = (0..<3_000).map { "u\(10_000 + $0)" }
@@ -166,33 +179,38 @@ import Testing
                 "importFriends", "{\"asUser\":\"me\",\"friends\":[\(list)]}", as: "operator", isAdmin: true)
             try #require(answer.status == 200, "\(answer.json)")
         }
-        let me = try await login("me", cluster, node: 1)
-        let start = ContinuousClock.now
-        let listed = try await me.friends.getFriendList()
-        let duration = start.duration(to: .now)
-        #expect(listed.map(\.identifier) == friends && listed.allSatisfy { $0.profile != nil })
-        print("3,000 friends with profiles: \(duration)")
-        // Under the limit of 20 calls in 5 s the pages took 16 s. A quiet machine takes less than one.
-        #expect(duration < .seconds(8))
-        // The same pages by hand, and the other own lists, are not counted.
+        var shares: [Double] = []
         for _ in 0..<3 {
-            var cursor = ""
-            for _ in 0..<30 {
-                let answer = try await cluster.call("getFriendList", "{\"limit\":100\(cursor)}", as: "me", node: 2)
-                #expect(answer.status == 200)
-                cursor = answer.json["cursor"]?.text.map { ",\"cursor\":\"\($0)\"" } ?? ""
-            }
+            let byHand = try await readPages(of: "me", cluster, node: 2)
+            let me = try await login("me", cluster, node: 1)
+            let start = ContinuousClock.now
+            let listed = try await me.friends.getFriendList()
+            let seconds = start.duration(to: .now) / .seconds(1)
+            #expect(listed.map(\.identifier) == friends && listed.allSatisfy { $0.profile != nil })
+            print("3,000 friends with profiles: \(seconds) s, their pages by hand: \(byHand) s")
+            // Under the limit of 20 calls in 5 s the pages took 16 s.
+            shares.append(seconds / max(1, 4 * byHand))
+            try await me.manager.logout()
         }
-        for (operation, body) in [("getBlackList", "{}"), ("getFriendGroups", "{}"), ("getSelfProfile", "{}")] {
+        #expect(shares.contains { $0 <= 1 }, "\(shares)")
+        // The client reads the list once for the call, and once for what it keeps after a login. It asks for no profile on its own.
+        let calls = try await cluster.nodes[1].metric("rollcall_operations_total{operation=\"getFriendList\",code=\"0\"}")
+        #expect((3 * 30...3 * 60).contains(calls), "\(calls)")
+        #expect(try await cluster.nodes[1].metric("rollcall_operations_total{operation=\"getUsersProfile\",code=\"0\"}") == 0)
+        try await cluster.stop()
+    }
+
+    @Test("P9 The preset's limit of calls counts changes of the chain, and no read of one's own lists")
+    func uncountedReads() async throws {
+        let cluster = try await ServedCluster.serving("tencent")
+        for (operation, body) in [("getFriendList", "{}"), ("getBlackList", "{}"), ("getFriendGroups", "{}"), ("getSelfProfile", "{}")] {
             for _ in 0..<25 { #expect(try await cluster.call(operation, body, as: "me").status == 200) }
         }
-        // Changes are.
         var codes: [Int64] = []
         for number in 0..<21 {
             codes.append(try await cluster.call("addFriend", "{\"userID\":\"w\(number)\"}", as: "me").json["code"]?.number ?? 0)
         }
         #expect(codes.filter { $0 == 7008 }.count == 1)
-        try await me.manager.logout()
         try await cluster.stop()
     }
 }
