@@ -23,7 +23,7 @@ public enum FileErrorText {
     }
 
     /// The number of the system's error; nil if Foundation does not tell it.
-    private static func systemError(_ error: any Error) -> Int32? {
+    public static func systemError(_ error: any Error) -> Int32? {
         let failure = error as NSError
         let cause = failure.userInfo[NSUnderlyingErrorKey] as? any Error
         let system = cause.map { $0 as NSError } ?? failure

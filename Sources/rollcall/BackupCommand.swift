@@ -23,7 +23,8 @@ struct BackupCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try await NodeConfiguration.read(flags: [:], environment: ProcessInfo.processInfo.environment, file: config)
-        let part = file + ".part"
+        let target = try NamedFile.replaceable(file, "FILE")
+        let part = target + ".part"
         try NamedFile.open(part, "FILE")
         let backup: BackupFile
         do {
@@ -33,7 +34,7 @@ struct BackupCommand: AsyncParsableCommand {
             unlink(part)
             throw error
         }
-        guard rename(part, file) == 0 else {
+        guard rename(part, target) == 0 else {
             throw CommandFailure(
                 description: "FILE: \(file): \(String(cString: strerror(errno)))", code: PresenceNode.ExitCode.inputOutput)
         }

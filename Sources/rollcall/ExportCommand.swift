@@ -21,7 +21,8 @@ struct ExportCommand: AsyncParsableCommand {
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
-        let part = file + ".part"
+        let target = try NamedFile.replaceable(file, "FILE")
+        let part = target + ".part"
         try NamedFile.open(part, "FILE")
         guard chmod(part, 0o600) == 0, let output = FileHandle(forWritingAtPath: part) else {
             throw CommandFailure(description: "FILE: \(part): cannot be written", code: PresenceNode.ExitCode.inputOutput)
@@ -41,7 +42,7 @@ struct ExportCommand: AsyncParsableCommand {
             try FileManager.default.removeItem(atPath: part)
             throw error
         }
-        guard rename(part, file) == 0 else {
+        guard rename(part, target) == 0 else {
             throw CommandFailure(
                 description: "FILE: \(file): \(String(cString: strerror(errno)))", code: PresenceNode.ExitCode.inputOutput)
         }

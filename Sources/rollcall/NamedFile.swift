@@ -24,9 +24,26 @@ enum NamedFile {
         close(descriptor)
     }
 
-    /// Replaces the content of a file.
+    /// The file that a command writes beside and then renames, with links followed. Fails if anything but a file is there.
+    ///
+    /// A rename would put a file in the place of a pipe, a device or a link.
+    static func replaceable(_ path: String, _ flag: String) throws(CommandFailure) -> String {
+        var found = stat()
+        guard stat(path, &found) == 0 else { return path }  // Nothing is there, or the file beside it cannot be created either.
+        switch found.st_mode & S_IFMT {
+        case S_IFREG: break
+        case S_IFDIR: throw failure(path, flag, "is a directory")
+        default: throw failure(path, flag, "is not a file")
+        }
+        guard let target = realpath(path, nil) else { return path }
+        defer { free(target) }
+        return String(cString: target)
+    }
+
+    /// Replaces the content of a file. Ends the process if the file is a pipe that nobody reads any more.
     static func write(_ content: Data, to path: String, _ flag: String) throws(CommandFailure) {
         do { try content.write(to: URL(fileURLWithPath: path)) } catch {
+            if FileErrorText.systemError(error) == EPIPE { Terminal.endWithoutReader() }
             let problem = FileErrorText.problem(error, "cannot be written")
             throw CommandFailure(description: "\(flag): \(path): \(problem)", code: PresenceNode.ExitCode.inputOutput)
         }

@@ -22,6 +22,7 @@ struct Rollcall: AsyncParsableCommand {
     }
 
     static func main() async {
+        Terminal.fillClosedDescriptors()
         Terminal.ignoreBrokenPipes()
         do {
             var command = try parseAsRoot()

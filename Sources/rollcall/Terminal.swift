@@ -26,7 +26,7 @@ enum Terminal {
     static func write(_ text: String) {
         switch writeAll(text, to: STDOUT_FILENO) {
         case 0: return
-        case EPIPE: endProcess(brokenPipe)
+        case EPIPE: endWithoutReader()
         case let number:
             error("rollcall: the output cannot be written: \(String(cString: strerror(number)))")
             endProcess(PresenceNode.ExitCode.inputOutput)
@@ -36,11 +36,21 @@ enum Terminal {
     /// Prints text of a command that goes on without a reader. Returns false if nobody reads the text any more.
     @discardableResult static func offer(_ text: String) -> Bool { writeAll(text, to: STDOUT_FILENO) == 0 }
 
-    /// The exit code that a shell gives a command which SIGPIPE has ended.
-    private static let brokenPipe: Int32 = 141
+    /// Ends the process, whose output nobody reads any more, with the exit code that a shell gives a command which SIGPIPE has ended.
+    static func endWithoutReader() -> Never { endProcess(141) }
 
     /// Makes a write to a pipe without a reader an error. Otherwise SIGPIPE ends the process, and a node with it.
     static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+
+    /// Takes the places of standard descriptors that are closed, before a file or a socket takes one and receives what is printed.
+    ///
+    /// The places are opened for reading only, so that a command whose output is closed still fails.
+    static func fillClosedDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest free descriptor is this one.
+            _ = open("/dev/null", O_RDONLY)
+        }
+    }
 
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(STDOUT_FILENO) == 1 }

@@ -23,8 +23,12 @@ import Testing
 
     private func target(_ node: ServedNode) -> [String] { ["--target", "http://127.0.0.1:\(node.ports.client)"] }
 
-    /// A command that runs until it is ended, and the file with its output.
-    private func start(_ arguments: [String], _ fixture: ServedCluster) throws -> (process: Process, output: () -> String) {
+    /// A command that runs, and the file with its output.
+    ///
+    /// - Parameter prepare: changes the process before it starts.
+    private func start(
+        _ arguments: [String], _ fixture: ServedCluster, _ prepare: (Process) throws -> Void = { _ in }
+    ) throws -> (process: Process, output: () -> String) {
         let path = "\(fixture.directory)/output"
         try Data().write(to: URL(filePath: path))
         let process = Process()
@@ -32,6 +36,7 @@ import Testing
         process.arguments = arguments
         let file = try FileHandle(forWritingTo: URL(filePath: path))
         (process.standardOutput, process.standardError) = (file, file)
+        try prepare(process)
         try process.run()
         return (process, { String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self) })
     }
@@ -95,30 +100,107 @@ import Testing
 
     // MARK: The end of commands
 
-    @Test("A command whose output nobody reads ends quietly, and a node goes on") func closedPipe() async throws {
+    /// Runs a command with outputs that nobody reads, until it ends. Returns what the other outputs have.
+    private func runUnread(
+        _ command: [String], unread: Set<Int32>, _ fixture: ServedCluster
+    ) async throws -> (process: Process, output: String) {
+        let (process, output) = try start(command, fixture) { try $0.leaveUnread(unread) }
+        try await fixture.until("\(command) ends") { !process.isRunning }
+        return (process, output())
+    }
+
+    @Test("A command whose outputs nobody reads ends quietly, and does its work") func closedPipe() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
-        let file = "\(fixture.directory)/friends.csv"
-        try Data("userID,friendID\nann,ben\n".utf8).write(to: URL(filePath: file))
+        let path = { "\(fixture.directory)/\($0)" }
+        try Data("userID,friendID\nann,ben\n".utf8).write(to: URL(filePath: path("friends.csv")))
         let (client, ops) = (target(fixture.nodes[1]), ["--ops", "http://127.0.0.1:\(fixture.nodes[2].ports.ops)"])
+        let load = ["simulate", "--users", "10", "--watch", "5", "--rate", "20", "--duration", "1", "--settle", "1"] + client
         let commands = [
-            ["token", "--user", "ann"], ["status", "ann"] + client, ["watch", "--user", "ann", "ben"] + client, ["import", file] + client,
-            ["cluster", "members"] + ops, ["cluster", "ring"] + ops, ["--help"],
+            ["token", "--user", "ann"], ["status", "ann"] + client, ["watch", "--user", "ann", "ben"] + client,
+            ["import", path("friends.csv")] + client, load, load + ["--json", "/dev/stdout"], ["export", path("facts")] + ops,
+            ["backup", path("copy")] + ops, ["cluster", "members"] + ops, ["cluster", "ring"] + ops, ["--help"],
         ]
         for command in commands {
-            let pipe = Pipe()
-            try pipe.fileHandleForReading.close()
-            let path = "\(fixture.directory)/errors"
-            try Data().write(to: URL(filePath: path))
-            let process = Process()
-            process.executableURL = URL(filePath: RollcallBinary.path)
-            process.arguments = command
-            process.standardOutput = pipe
-            process.standardError = try FileHandle(forWritingTo: URL(filePath: path))
-            try process.run()
-            try await fixture.until("\(command) ends") { !process.isRunning }
+            let (process, output) = try await runUnread(command, unread: [STDOUT_FILENO], fixture)
             #expect(process.terminationReason == .exit && [0, 141].contains(process.terminationStatus), "\(command)")
-            #expect(try String(contentsOfFile: path, encoding: .utf8) == "", "\(command)")
+            #expect(output == "", "\(command)")
+            // The other output is read, and this command writes to it until it is ended.
+            if command[0] == "watch" { continue }
+            let other = try await runUnread(command, unread: [STDERR_FILENO], fixture)
+            #expect(other.process.terminationReason == .exit && other.process.terminationStatus == 0 && other.output != "", "\(command)")
+            let both = try await runUnread(command, unread: [STDOUT_FILENO, STDERR_FILENO], fixture).process
+            #expect(both.terminationReason == .exit && [0, 141].contains(both.terminationStatus), "\(command)")
         }
+        let files = try FileManager.default.contentsOfDirectory(atPath: fixture.directory)
+        #expect(files.contains("facts") && files.contains("copy") && !files.contains { $0.hasSuffix(".part") }, "\(files)")
+        try await fixture.stop()
+    }
+
+    @Test("A node whose outputs nobody reads, or are closed, serves and stops in order, and none of its sockets and files gets its log")
+    func unreadNode() async throws {
+        let fixture = try await ServedCluster.start()
+        let outputs: [(unread: Set<Int32>, closing: String)] = [
+            ([STDOUT_FILENO], ""), ([STDERR_FILENO], ""), ([STDOUT_FILENO, STDERR_FILENO], ""), ([], ">&-"), ([], "2>&-"),
+            ([], "<&- >&- 2>&-"),
+        ]
+        let addresses = ["--listen", "--cluster-listen", "--ops-listen"].flatMap { [$0, "127.0.0.1:0"] }
+        let join = ["--join", "127.0.0.1:\(fixture.nodes[0].ports.cluster)", "--dev", "--loops", "1", "--log-level", "trace"]
+        var nodes: [Process] = []
+        defer { for node in nodes where node.isRunning { node.terminate() } }
+        for (number, (unread, closing)) in outputs.enumerated() {
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/bash")
+            // A node does not outlive the tests, even if they are killed.
+            let script = #"exec timeout 120 "$@" "# + closing
+            let own = ["serve", "--node-id", "unread\(number)", "--data-dir", "\(fixture.directory)/unread\(number)"]
+            process.arguments = ["-c", script, "bash", RollcallBinary.path] + own + addresses + join
+            process.environment = ProcessInfo.processInfo.environment.merging(["ROLLCALL_DRAIN_TIMEOUT": "1"]) { $1 }
+            process.standardInput = FileHandle.nullDevice
+            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+            try process.leaveUnread(unread)
+            try process.run()
+            nodes.append(process)
+        }
+        let all = "rollcall_members{state=\"alive\"} \(outputs.count + 1)\n"
+        try await fixture.until("all nodes are members") { try await fixture.nodes[0].metricsText().contains(all) }
+        // Each node owns some of these users.
+        for number in 0..<60 {
+            let answer = try await fixture.call("setSelfStatus", #"{"customStatus":"in"}"#, as: "user\(number)")
+            #expect(answer.status == 200, "\(answer.json)")
+        }
+        for (node, (_, closing)) in zip(nodes, outputs) {
+            let children = "/proc/\(node.processIdentifier)/task/\(node.processIdentifier)/children"
+            let child = try #require(try String(contentsOfFile: children, encoding: .utf8).split(separator: " ").first)
+            for descriptor in STDIN_FILENO...STDERR_FILENO {
+                let end = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child)/fd/\(descriptor)")
+                #expect(end == "/dev/null" || end.hasPrefix("pipe:"), "\(closing): \(descriptor) is \(end)")
+            }
+            kill(node.processIdentifier, SIGTERM)
+            try await fixture.until("the node ends") { !node.isRunning }
+            #expect(node.terminationReason == .exit && node.terminationStatus == 0, "\(closing): \(node.terminationStatus)")
+        }
+        try await fixture.stop()
+    }
+
+    @Test("An export or a backup is not written into a pipe or a folder, and follows a link") func replacedFile() async throws {
+        let fixture = try await ServedCluster.start()
+        let ops = ["--ops", "http://127.0.0.1:\(fixture.nodes[0].ports.ops)"]
+        let (pipe, link) = ("\(fixture.directory)/pipe", "\(fixture.directory)/link")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        try Data().write(to: URL(filePath: "\(fixture.directory)/target"))
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "target")
+        for command in ["export", "backup"] {
+            for (path, reason) in [(pipe, "is not a file"), (fixture.directory, "is a directory")] {
+                let refused = try await RollcallBinary.run([command, path] + ops)
+                #expect(refused.status == ExitCode.usage && refused.output == "rollcall: FILE: \(path): \(reason)\n", "\(refused.output)")
+            }
+            let written = try await RollcallBinary.run([command, link] + ops)
+            #expect(written.status == 0, "\(written.output)")
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
+        }
+        let copy = try Data(contentsOf: URL(filePath: "\(fixture.directory)/target"))
+        #expect(copy.starts(with: Data("SQLite format 3".utf8)))
+        #expect(!FileManager.default.fileExists(atPath: "\(pipe).part") && !FileManager.default.fileExists(atPath: "\(link).part"))
         try await fixture.stop()
     }
 
@@ -165,5 +247,17 @@ import Testing
         let answer = try await fixture.call("getFriendList", #"{"asUser":"ann"}"#, as: "operator", isAdmin: true)
         #expect(answer.status == 200 && answer.json["friendList"]?.elements.isEmpty == true)
         try await fixture.stop()
+    }
+}
+
+extension Process {
+    /// Makes outputs of the process pipes that have no reader any more.
+    ///
+    /// - Parameter outputs: their descriptors.
+    fileprivate func leaveUnread(_ outputs: Set<Int32>) throws {
+        let pipe = Pipe()
+        try pipe.fileHandleForReading.close()
+        if outputs.contains(STDOUT_FILENO) { standardOutput = pipe }
+        if outputs.contains(STDERR_FILENO) { standardError = pipe }
     }
 }
