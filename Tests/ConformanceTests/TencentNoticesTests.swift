@@ -77,6 +77,76 @@ extension ConformanceTests {
             }
         }
 
+        @Test("P41 In a burst of 600 requests at all nodes the events of each device name every one, and no sequence is left out")
+        func burstOfRequests() async throws {
+            let app = try await App("tencent")
+            let mode = try await app.call("modifySelfProfile", #"{"values":{"AllowType":"CONFIRM"}}"#)
+            #expect(mode.code == 0, "\(mode.json)")
+            let sessions = [try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web")]
+            let names = many(0..<600)
+            try await withThrowingTaskGroup(of: Answer.self) { group in
+                for (number, name) in names.enumerated() {
+                    group.addTask {
+                        try await app.call("addFriend", #"{"userID":"ann","addWording":"hello"}"#, as: name, node: number % 3)
+                    }
+                }
+                for try await answer in group { #expect(code(answer) == 30_539, "\(answer.json)") }
+            }
+            let newest = try await sequences(of: "ann", in: app, node: 2)[1]
+            for session in sessions {
+                try await session.until("the newest request") { $0.contains { $0.json["seq"]?.text == newest } }
+                let events = Self.chained(session.events)
+                let added = events.filter { $0.name == "onFriendApplicationListAdded" }
+                #expect(added.flatMap { $0.json["pendencyList"]?.elements ?? [] }.compactMap { $0["userID"]?.text }.sorted() == names)
+                let before = [events.first?.json["pendencySeq"]?.text] + added.map { $0.json["seq"]?.text }
+                #expect(added.map { $0.json["fromSeq"]?.text } == before.dropLast())
+                #expect(added.last?.json["unreadCnt"]?.number == 600)
+            }
+        }
+
+        /// The client keeps the windows of HTTP/2 closed, so the node can send it nothing. A queue takes 64 KiB, some 200 requests.
+        @Test("P41 A stream that is not read during a burst of 600 requests is told each of them once it is read again")
+        func unreadBurst() async throws {
+            let app = try await App("tencent")
+            _ = try await app.call("modifySelfProfile", #"{"values":{"AllowType":"CONFIRM"}}"#)
+            // Both streams are at one gateway, which takes each event for both at once.
+            let live = try await app.login("ann", node: 0, query: "platform=web")
+            let unread = try SilentClient(port: app.cluster.nodes[0].ports.client, token: try app.token("ann"), takesData: false)
+            try await live.until("the other device is there") { events in
+                events.contains { $0.name == "onSessionsChanged" && $0.json["sessions"]?.elements.count == 2 }
+            }
+            let names = many(0..<600)
+            for start in stride(from: 0, to: names.count, by: 60) {
+                try await withThrowingTaskGroup(of: Answer.self) { group in
+                    for name in names[start..<start + 60] {
+                        group.addTask { try await app.call("addFriend", #"{"userID":"ann"}"#, as: name, node: 1) }
+                    }
+                    for try await answer in group { #expect(code(answer) == 30_539, "\(answer.json)") }
+                }
+            }
+            let newest = try #require(try await sequences(of: "ann", in: app, node: 2)[1])
+            try await live.until("the newest request") { $0.contains { $0.json["seq"]?.text == newest } }
+            let text = try await unread.takeData(until: #""seq":"\#(newest)","unreadCnt":600}"#)
+            let events = try Self.events(in: text)
+            let added = events.filter { $0.name == "onFriendApplicationListAdded" }.map(\.json)
+            #expect(added.flatMap { $0["pendencyList"]?.elements ?? [] }.compactMap { $0["userID"]?.text }.sorted() == names)
+            let state = try #require(events.first { $0.name == "onRelationshipState" }?.json)
+            let before = [state["pendencySeq"]?.text] + added.map { $0["seq"]?.text }
+            #expect(added.map { $0["fromSeq"]?.text } == before.dropLast())
+            unread.close()
+            live.close()
+        }
+
+        /// The whole events in the text of a stream.
+        private static func events(in text: String) throws -> [Session.Event] {
+            try text.split(separator: "\n\n", omittingEmptySubsequences: false).dropLast().compactMap { block in
+                let lines = block.split(separator: "\n")
+                guard let name = lines.first(where: { $0.hasPrefix("event: ") }), let data = lines.first(where: { $0.hasPrefix("data: ") })
+                else { return nil }
+                return Session.Event(name: String(name.dropFirst(7)), json: try JSON(Array(data.dropFirst(6).utf8)))
+            }
+        }
+
         @Test("P14 P29 A block ends the friendship of both sides, whichever node is asked, and neither can add the other: 30515, 30525")
         func blocking() async throws {
             let app = try await App("tencent")

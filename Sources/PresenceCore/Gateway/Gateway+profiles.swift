@@ -75,7 +75,7 @@ extension Gateway {
         relationships.note(profile: record.profileVersion, of: user)
         pushProfile(record, of: user, to: own.filter { !sessions[$0].isBlocked })
         // The client may resume from a later position than that of the profile.
-        for session in own where sessions[session].isBlocked && sessions[session].hasList { sessions[session].owesRelationship = true }
+        for session in own where sessions[session].isBlocked && sessions[session].hasList { relationships.owed.addState(to: session) }
     }
 
     private mutating func pushProfile(_ record: Record, of user: UserIndex, to followers: [SessionIndex]) {

@@ -111,6 +111,7 @@ public struct Gateway: ~Copyable {
             relationships.remove(user)
             toldSessions.remove(user)
         }
+        relationships.owed.take(index)
         tokenEnds.close(index)
         sessions.close(index)
         // Another session may get the index before the output is taken.
@@ -124,10 +125,7 @@ public struct Gateway: ~Copyable {
     /// The queue of the stream has room again: the session is pushed the newest record of each user that changed meanwhile.
     public mutating func unblock(_ index: SessionIndex) {
         guard sessions.unblock(index) else { return }
-        if sessions[index].owesRelationship {
-            sessions[index].owesRelationship = false
-            push(RelationshipNotice(.state, relationships.state(of: sessions[index].user)), to: index)
-        }
+        for notice in relationships.takeOwed(by: index, of: sessions[index].user) { push(notice, to: index) }
         if sessions[index].owesSessions { ToldSessions.push(to: index, in: &self) }
         pushPending(index)
         // The version of a profile whose user has no record here waits for the record.
@@ -562,10 +560,10 @@ public struct Gateway: ~Copyable {
         counters.eventsPushed += 1
     }
 
-    /// Pushes an event of the relationship chain. While the queue is full, the newest state replaces all of them.
+    /// Pushes an event of the relationship chain. While the queue is full, the stream is owed the event.
     private mutating func push(_ notice: RelationshipNotice, to session: SessionIndex) {
         guard policies.policy(of: watches.user(at: sessions[session].user)).chain.isEnabled else { return }
-        guard !sessions[session].isBlocked else { return sessions[session].owesRelationship = true }
+        guard !sessions[session].isBlocked else { return relationships.owed.add(notice, to: session) }
         push(EventText.relationship(notice, id: position(of: session)), to: session)
     }
 
@@ -592,6 +590,7 @@ public struct Gateway: ~Copyable {
     public func checkInvariants() {
         watches.checkInvariants()
         sessions.checkInvariants()
+        relationships.owed.checkInvariants(of: sessions)
         for index in sessions.openIndices {
             sessions[index].checkInvariants(index, watches, endsWithToken: tokenEnds.contains(index))
         }

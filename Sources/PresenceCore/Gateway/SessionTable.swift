@@ -37,8 +37,6 @@ struct SessionTable: ~Copyable {
         fileprivate(set) var flow = Flow.open
         /// The subscription types of the list, one bit each. When the login is complete, an event is pushed for each.
         private var typesMask: UInt8 = 0
-        /// Whether events of the relationship chain were left out because the queue was full.
-        var owesRelationship = false
         /// Whether `onSessionsChanged` was left out because the queue was full.
         var owesSessions = false
         var resume: ResumePosition

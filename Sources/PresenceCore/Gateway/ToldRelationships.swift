@@ -5,6 +5,8 @@ import PresenceWire
 /// All sessions of a user that have their list were told the same, or will be once their queue has room.
 struct ToldRelationships {
     private var states: [WatchIndex.UserIndex: RelationshipState] = [:]
+    /// The events that wait until the queues of streams have room.
+    var owed = OwedRelationships()
 
     /// The state that the user's sessions were told.
     func state(of user: WatchIndex.UserIndex) -> RelationshipState { states[user] ?? RelationshipState() }
@@ -20,6 +22,12 @@ struct ToldRelationships {
             states[user] = state
             return notice.event == .state ? RelationshipNotice(.state, state) : notice
         }
+    }
+
+    /// Ends what a stream of a user is owed. Returns the events to push, in order.
+    mutating func takeOwed(by session: Gateway.SessionIndex, of user: WatchIndex.UserIndex) -> [RelationshipNotice] {
+        let (notices, hasState) = owed.take(session)
+        return notices + (hasState ? [RelationshipNotice(.state, state(of: user))] : [])
     }
 
     /// The user's sessions are told the version of the profile by an event of its own.
