@@ -54,7 +54,7 @@ struct OwedRelationships {
     }
 
     /// Stops the process if a stream is owed events although it takes them, or if the bytes are not those of the events.
-    func checkInvariants(of sessions: SessionTable) {
+    func checkInvariants(of sessions: borrowing SessionTable) {
         for session in owed.keys.sorted() {
             precondition(sessions.isOpen(session) && sessions[session].isBlocked, "session \(session) is owed events that it could take")
         }
