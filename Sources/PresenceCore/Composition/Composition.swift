@@ -41,7 +41,9 @@ struct Composition: ~Copyable {
         case .member: try loadMember(row, at: now)
         case .policy: try facts.load(policy: row, &owner)
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
-        case .clock: owner.observe(row.version)
+        case .clock:
+            owner.observe(row.version)
+            replication.load(clock: row)
         default:
             replication.noteWritten(row.user.slot)
             try owner.load(row, in: &cluster.outbox[at: now])
@@ -72,6 +74,7 @@ struct Composition: ~Copyable {
                         ticket, to: peer, isBarrier: rows.isEmpty, staleCount: edge.fanOut.staleCount, &cluster.outbox)
                 }
             } else {
+                receiver.countLost(rowsOfUsers, from: peer, replication.completeness, owner, cluster)
                 _ = try receiver.receive(rowsOfUsers, isAwaited: false, from: peer, &owner, &cluster, at: now)
             }
         } catch {
@@ -233,6 +236,7 @@ struct Composition: ~Copyable {
         for outcome in replication.overdue(at: now) { carryOut(outcome, at: now) }
         replication.retryDisk(&cluster, at: now)
         repair.compare(owner, &cluster, at: now)
+        replication.followCompleteness(cluster, at: now)
         if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }
         edge.verifyRelayed(&owner, &cluster, at: now)
         edge.updatePosition(durable: replication.lease.durable, &owner, &cluster, at: now)

@@ -34,6 +34,8 @@ public struct NodeStatistics: Equatable, Sendable {
         public let rowsSent: UInt64
         /// Batches of rows of other nodes that could not be read.
         public let rowsRefused: UInt64
+        /// Rows that this node's disk had before the start and has lost.
+        public let rowsLost: UInt64
     }
 
     /// The views of the users that sessions here follow.
@@ -137,7 +139,8 @@ public struct NodeStatistics: Equatable, Sendable {
 
 extension ReplicaRepair {
     fileprivate func statistics(_ receiver: RowReceiver) -> NodeStatistics.Repair {
-        NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: receiver.refusedCount)
+        NodeStatistics.Repair(
+            differences: differences, rowsSent: rowsSent, rowsRefused: receiver.refusedCount, rowsLost: receiver.lostCount)
     }
 }
 

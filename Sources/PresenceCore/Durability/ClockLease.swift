@@ -27,9 +27,11 @@ struct ClockLease {
     func isDue(clock: Milliseconds, at now: Now) -> Bool { written < max(now.wall + Self.margin, clock + Self.countMargin) }
 
     /// The row of a new bound.
-    mutating func next(of node: NodeID, clock: Milliseconds, at now: Now) -> Row {
+    ///
+    /// - Parameter mark: a time at which the disk was complete; nil for none.
+    mutating func next(of node: NodeID, clock: Milliseconds, complete mark: DiskCompleteness.Mark?, at now: Now) -> Row {
         written = max(now.wall + Self.length, clock + Self.countLength)
-        return Row(clockOf: node, bound: written)
+        return Row(clockOf: node, bound: written, complete: mark)
     }
 
     /// Records that the new bound is written under a ticket.

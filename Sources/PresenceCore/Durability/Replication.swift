@@ -8,6 +8,7 @@ struct Replication {
     private(set) var writes = PendingWrites()
     private(set) var disk = DiskHealth()
     private(set) var lease = ClockLease()
+    private(set) var completeness = DiskCompleteness()
     /// The slots whose users may have rows on disk.
     private(set) var writtenSlots = SlotSet()
     /// The barriers of other nodes that wait because views here may be outdated (``PendingWrites/Write/barrierTicket``).
@@ -180,12 +181,20 @@ struct Replication {
 
     // MARK: The clock's lease
 
+    /// Loads the row of the clock's bound.
+    mutating func load(clock row: Row) { completeness.load(row) }
+
+    /// Records whether the disk is complete. Called at every tick.
+    mutating func followCompleteness(_ cluster: borrowing Cluster, at now: Now) {
+        completeness.follow(cluster, isDiskFailing: disk.isFailing, at: now)
+    }
+
     /// Writes a new bound of the version clock in time.
     ///
     /// - Parameter clock: the version clock.
     mutating func renewLease(clock: Milliseconds, _ cluster: inout Cluster, at now: Now) {
         guard lease.isDue(clock: clock, at: now) else { return }
-        cluster.outbox.rows.append(lease.next(of: cluster.own.id, clock: clock, at: now))
+        cluster.outbox.rows.append(lease.next(of: cluster.own.id, clock: clock, complete: completeness.mark, at: now))
         lease.hold(until: persist(&cluster, at: now))
     }
 
@@ -193,7 +202,7 @@ struct Replication {
     ///
     /// - Parameter isKept: puts a row on disk at once, and returns whether it is there.
     mutating func beginLease(clock: Milliseconds, _ cluster: Cluster, at now: Now, isKept: (Row) -> Bool) {
-        if isKept(lease.next(of: cluster.own.id, clock: clock, at: now)) {
+        if isKept(lease.next(of: cluster.own.id, clock: clock, complete: completeness.mark, at: now)) {
             lease.keep()
         } else {
             disk.note(isDurable: false, retryAfter: cluster.settings.diskRetryInterval, at: now)

@@ -150,10 +150,18 @@ extension Row {
 
 extension Row {
     /// The bound of a node's version clock. It stays on this node.
-    init(clockOf node: NodeID, bound: Milliseconds) {
+    ///
+    /// - Parameter mark: a time at which the node's disk was complete; nil for none.
+    init(clockOf node: NodeID, bound: Milliseconds, complete mark: DiskCompleteness.Mark?) {
+        var json = JSONWriter(reserving: 64)
+        json.object { json in
+            guard let mark else { return }
+            json.member("completeAt", mark.time)
+            json.member("ring", String(mark.ring))
+        }
         self.init(
             user: UserID(app: "cluster", id: node.rawValue), kind: .clock, key: "",
-            version: Version(milliseconds: bound, counter: 0, node: 0), value: Array("{}".utf8))
+            version: Version(milliseconds: bound, counter: 0, node: 0), value: json.bytes)
     }
 }
 

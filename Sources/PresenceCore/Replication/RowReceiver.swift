@@ -4,9 +4,36 @@ import PresenceWire
 struct RowReceiver {
     /// Messages of other nodes whose rows could not be read.
     private(set) var refusedCount: UInt64 = 0
+    /// Rows that this node's disk had before the start and has lost: other nodes have sent them.
+    private(set) var lostCount: UInt64 = 0
+
+    private struct RowName: Hashable {
+        let kind: Row.Kind
+        let key: String
+    }
 
     /// Counts a message whose rows could not be read.
     mutating func countRefused() { refusedCount += 1 }
+
+    /// Counts the rows of a transfer that the disk has lost. Called before they are received.
+    mutating func countLost(
+        _ rows: [Row], from peer: PeerIndex, _ completeness: DiskCompleteness, _ owner: borrowing Owner, _ cluster: borrowing Cluster
+    ) {
+        guard completeness.former != nil, cluster.ownership.awaits(peer) else { return }
+        let ring = cluster.placement.id
+        var user: UserID?
+        var held: [RowName: Version] = [:]
+        for row in rows where completeness.had(row, by: ring) && cluster.ownership.awaits(row.user.slot, from: peer) {
+            if row.user != user {
+                user = row.user
+                held = [:]
+                if let index = owner.index(ofKnown: row.user) {
+                    for own in owner.users.rows(of: index) { held[RowName(kind: own.kind, key: own.key)] = own.version }
+                }
+            }
+            if held[RowName(kind: row.kind, key: row.key)] ?? .zero < row.version { lostCount += 1 }
+        }
+    }
 
     /// Stores the rows of users that another node has sent.
     ///

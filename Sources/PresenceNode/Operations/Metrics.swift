@@ -257,6 +257,10 @@ struct MetricsSnapshot {
             "rollcall_replica_repair_rows_total", "Rows sent to another replica because they were missing or older there.",
             node.repair.rowsSent)
         metrics.counter(
+            "rollcall_replica_lost_rows_total",
+            "Rows that the disk had before the start and has lost, or has older ones of; the other nodes have sent them again.",
+            node.repair.rowsLost)
+        metrics.counter(
             "rollcall_view_digests_sent_total", "Digests of the users that other nodes watch and host, sent to those nodes.",
             node.viewDigestsSent)
         metrics.counter(
