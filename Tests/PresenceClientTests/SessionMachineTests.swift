@@ -144,6 +144,22 @@ import Testing
         #expect(machine.replaced(2).contains(.report(ConnectionChange(.disconnected, .kickedOffline("replaced")))))
     }
 
+    @Test("A session that the login of the next stream replaces is not reported as lost, unless the next stream breaks")
+    mutating func handedOver() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        #expect(machine.replaced(1) == [])
+        #expect(machine.lost(1, .broken("the node ended the stream"), using: &random) == [])
+        #expect(machine.state == .connected && machine.current == nil && machine.connected(2, node: "c") == [])
+        _ = machine.synced(2)
+        _ = machine.doubted(2)
+        #expect(machine.replaced(2) == [] && machine.lost(2, .broken("the node ended the stream"), using: &random) == [])
+        let effects = machine.lost(3, .broken("x"), using: &random)
+        #expect(effects.first == .report(ConnectionChange(.reconnecting, .connectionLost("x"))) && delay(effects) != nil)
+        #expect(machine.woke() == [.open(stream: 4, address: 1)])
+    }
+
     @Test("The login of a stream that was given up may replace the session, which then goes on with the next stream")
     mutating func replacedByItself() {
         connect()

@@ -46,6 +46,8 @@ struct SessionMachine {
     private var isWaiting = false
     /// Whether a stream was not opened while there was a session. Its login may have replaced the session all the same.
     private var mayReplaceItself = false
+    /// Whether a newer login has replaced the session while this client opens its next stream. That login is the client's own.
+    private var isReplacingItself = false
     /// Whether a logout is on its way. Its answer ends the session. A stream that the node ends before is not reopened.
     private(set) var isLeaving = false
     /// The attempts since a session last worked.
@@ -97,6 +99,7 @@ struct SessionMachine {
         pending = nil
         isWaiting = false
         mayReplaceItself = false
+        isReplacingItself = false
         if phase != .connected { effects.append(.report(ConnectionChange(.connected, .sessionOpened))) }
         phase = .connected
         return effects
@@ -136,6 +139,8 @@ struct SessionMachine {
         if stream == retiring { retiring = nil }
         guard stream == current || stream == pending else { return [] }
         let wasCurrent = stream == current
+        let isHandedOver = wasCurrent && isReplacingItself
+        isReplacingItself = false
         if wasCurrent {
             current = retiring
             retiring = nil
@@ -143,7 +148,8 @@ struct SessionMachine {
             pending = nil
             mayReplaceItself = current != nil
         }
-        if isLeaving { return [] }
+        // The node of the next stream has the session already, and its first event is on the way.
+        if isLeaving || isHandedOver { return [] }
         var effects: [Effect] = []
         var awaitsToken = false
         if case .refused(let error) = failure {
@@ -170,7 +176,10 @@ struct SessionMachine {
     ///
     /// The newer login may be this client's own next stream, or one that it has given up. Then the session goes on with the next one.
     mutating func replaced(_ stream: Int) -> [Effect] {
-        guard stream == current, pending == nil, !mayReplaceItself else { return [] }
+        guard stream == current, pending == nil, !mayReplaceItself else {
+            isReplacingItself = stream == current && pending != nil
+            return []
+        }
         return end(.kickedOffline("replaced"))
     }
 
@@ -199,6 +208,7 @@ struct SessionMachine {
         retiring = nil
         isWaiting = false
         mayReplaceItself = false
+        isReplacingItself = false
         isLeaving = false
         node = nil
         return effects + [.report(ConnectionChange(.disconnected, reason)), .end]
