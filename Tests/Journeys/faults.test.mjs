@@ -1,16 +1,7 @@
 // Stories about nodes that die, freeze, restart and burn, each on nodes of its own.
 import { Receiver } from "./receiver.mjs";
-import { assert, story, until } from "./story.mjs";
+import { assert, insist, story, until } from "./story.mjs";
 
-/** Repeats a call as a user presses a button again, until it is acknowledged. */
-const insist = (what, action) => until(what, async () => {
-  try {
-    return await action();
-  } catch (error) {
-    if (![50001, 50002, -1, 30008].includes(error.code)) throw error;
-    return null;
-  }
-}, 30);
 const isOnline = ({ statusType }) => statusType === "ONLINE";
 
 story("The server died while I unfriended one and blocked another, and both were back the next morning", async (s) => {

@@ -33,7 +33,7 @@ async function freePort() {
 /** Starts `nginx` or `haproxy` with its shipped file, and returns the URL for clients. Addresses, ports and paths are those of the story. */
 export const proxy = async (s, name) => (await startProxy(s, name)).url;
 
-/** Does the same, and also returns what an operator does with the proxy before a drain, and after it. */
+/** Does the same, and also returns the file of its certificate, and what an operator does with the proxy before a drain, and after it. */
 export async function startProxy(s, name) {
   const folder = mkdtempSync(join(tmpdir(), `rollcall-${name}-`));
   const [key, certificate, both] = ["key.pem", "certificate.pem", "both.pem"].map((file) => join(folder, file));
@@ -83,5 +83,5 @@ export async function startProxy(s, name) {
     writeFileSync(file, replaced(file, isDown ? [[line, `${line}down `]] : [[`${line}down `, line]]));
     execFileSync(command[0], [...command.slice(1), "-s", "reload"], { stdio: "ignore" });
   };
-  return { url: `https://127.0.0.1:${port}`, takeOut: (node) => mark(node, true), putBack: (node) => mark(node, false) };
+  return { url: `https://127.0.0.1:${port}`, certificate, takeOut: (node) => mark(node, true), putBack: (node) => mark(node, false) };
 }

@@ -30,6 +30,16 @@ async function within(seconds, what, promise) {
   return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
+/** Repeats a call as a user presses a button again, until it is acknowledged. */
+export const insist = (what, action) => until(what, async () => {
+  try {
+    return await action();
+  } catch (error) {
+    if (![50001, 50002, -1, 30008].includes(error.code)) throw error;
+    return null;
+  }
+}, 30);
+
 export class Story {
   cluster = null;
   #ends = [];

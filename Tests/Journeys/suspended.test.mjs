@@ -1,7 +1,8 @@
-// A story of a client whose process is suspended behind nginx, with its shipped file.
+// Stories of clients whose processes are suspended behind nginx, with its shipped file.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { phone } from "./phone.mjs";
 import { BEHIND_PROXIES, startProxy } from "./proxies.mjs";
 import { Receiver } from "./receiver.mjs";
 import { SLACK } from "./stream.mjs";
@@ -14,42 +15,51 @@ process.removeAllListeners("warning");
 /** The shortest time that a policy can name. Behind a proxy the kernel of a suspended client would otherwise keep the user ONLINE. */
 const TIMEOUT_SECONDS = 15;
 
-/** Starts a laptop: a process with the shipped client, which sets a text for an hour and then does nothing by itself. */
-function laptop(s, user, url) {
-  const options = { addresses: [url], token: s.token(user), platform: "macos", deviceID: `laptop-of-${user}`, text: `${user}'s desk`,
-    keepRelationships: true };
-  const child = fork(fileURLToPath(new URL("laptop.mjs", import.meta.url)), [JSON.stringify(options)], {
-    execArgv: ["--no-warnings"], stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  const heard = { statuses: [], friends: [], sessionID: null };
-  child.on("message", ({ statuses, friends, sessionID }) => {
-    heard.statuses.push(...statuses);
-    [heard.friends, heard.sessionID] = [friends, sessionID];
+/** Starts a laptop: a process with the JavaScript client, which sets a text for an hour and then does nothing by itself. */
+function startLaptop(s, user, { url }, options) {
+  const child = fork(fileURLToPath(new URL("laptop.mjs", import.meta.url)), [JSON.stringify({ ...options, addresses: [url], token: s.token(user),
+    text: `${user}'s desk`, keepRelationships: true })], { execArgv: ["--no-warnings"], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const laptop = { heard: { statuses: [] }, session: null, relationships: { friends: [] }, suspend: () => child.kill("SIGSTOP"), wake: () => child.kill("SIGCONT") };
+  child.on("message", ({ statuses, ...known }) => {
+    laptop.heard.statuses.push(...statuses);
+    Object.assign(laptop, known);
   });
   s.atEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGKILL");
     await once(child, "exit");
   });
-  return { heard, ask: () => child.send({}), suspend: () => child.kill("SIGSTOP"), wake: () => child.kill("SIGCONT") };
+  return laptop;
 }
 
-story("I closed my laptop on the train, Bob thought all evening that I read his words, and when I opened it I had none of them", async (s) => {
-  const { url } = await startProxy(s, "nginx");
+/** Starts an app with the Swift SDK that does the same. */
+async function startApp(s, user, { url, certificate }, options) {
+  const app = await phone(s, user, { ...options, addresses: [url], certificate });
+  await app.setSelfStatus(`${user}'s desk`);
+  return app;
+}
+
+const STORIES = [
+  ["I closed my laptop on the train, Bob thought all evening that I read his words, and when I opened it I had none of them", startLaptop],
+  ["My phone froze the app in my pocket, Bob thought all evening that I read his words, and when I took it out I had none of them", startApp],
+];
+for (const [name, start] of STORIES) story(name, async (s) => {
+  const proxy = await startProxy(s, "nginx");
   const receiver = await Receiver.of(s, ["stateChange"]);
   await s.policy({ "liveness.timeout": TIMEOUT_SECONDS });
   await s.befriend("ann", "bob");
-  const bob = await s.stream("bob", { url, flags: ["-k", "--http2"], platform: "android" });
+  const bob = await s.stream("bob", { url: proxy.url, flags: ["-k", "--http2"], platform: "android" });
   assert.deepEqual((await s.ok("bob", "subscribeUserStatus", { userIDs: ["carl"] })).errorUserList, []);
-  // Carl's laptop is as idle as Ann's, and is not closed.
-  const [ann, carl] = [laptop(s, "ann", url), laptop(s, "carl", url)];
+  // Carl's device is as idle as Ann's, and is not suspended.
+  const [ann, carl] = await Promise.all(["ann", "carl"].map((user) => start(s, user, proxy, { platform: "macos", deviceID: `laptop-of-${user}` })));
   const desk = { statusType: "ONLINE", customStatus: "ann's desk", onlinePlatforms: ["macos"] };
   await bob.sees("ann", desk);
   await bob.sees("carl", { ...desk, customStatus: "carl's desk" });
-  await until("the laptops have their sessions", () => [ann, carl].every((each) => (each.ask(), each.heard.sessionID)));
-  await until("Ann's has her list", () => ann.heard.friends.join() === "bob");
-  const before = { ann: ann.heard.sessionID, carl: carl.heard.sessionID, told: bob.statuses("ann").length };
+  const friends = () => ann.relationships.friends.map(({ userID }) => userID).sort().join();
+  await until("the devices have their sessions, and Ann's has her list", () => ann.session && carl.session && friends() === "bob");
+  const before = { ann: ann.session.sessionID, carl: carl.session.sessionID, told: bob.statuses("ann").length };
 
-  // The kernel of the laptop still acknowledges what nginx sends, and nginx reads what the node sends.
+  // The kernel of the device still acknowledges what nginx sends, and nginx reads what the node sends.
   ann.suspend();
   const closed = Date.now();
   await s.ok("bob", "setSelfStatus", { customStatus: "call me" }, { node: 1 });
@@ -63,16 +73,16 @@ story("I closed my laptop on the train, Bob thought all evening that I read his 
   await until(() => `the webhook: ${receiver.actions("ann")}`, () => receiver.of("ann").some(({ action, reason, deviceID, platform }) =>
     action === "Disconnect" && reason === "TimeOut" && platform === "macos"));
 
-  // The laptop is opened. It has what was said and done, in one session.
+  // The device wakes. It has what was said and done, in one session.
   ann.wake();
   const back = await bob.sees("ann", desk);
   assert.ok(back.lastOnlineStatusUpdateTime > gone.lastOnlineStatusUpdateTime);
   await until("Ann reads Bob's words", () => ann.heard.statuses.findLast(({ userID }) => userID === "bob")?.customStatus === "call me");
-  await until("Ann has her new friend", () => ann.heard.friends.toSorted().join() === "bob,dora");
-  await until("Ann's client has another session", () => (ann.ask(), ann.heard.sessionID !== before.ann));
+  await until("Ann has her new friend", () => friends() === "bob,dora");
+  await until("Ann's client has another session", () => ann.session.sessionID !== before.ann);
   const { userStatusList } = await s.admin("queryOnlineStatus", { userIDs: ["ann", "carl"], withSessions: true }, { node: 2 });
   assert.deepEqual(userStatusList.map(({ sessions }) => sessions.map(({ sessionID, platform, deviceID }) => [sessionID, platform, deviceID])),
-    [[[ann.heard.sessionID, "macos", "laptop-of-ann"]], [[before.carl, "macos", "laptop-of-carl"]]], "an idle client keeps its session");
+    [[[ann.session.sessionID, "macos", "laptop-of-ann"]], [[before.carl, "macos", "laptop-of-carl"]]], "an idle client keeps its session");
   await s.settled(["bob", bob]);
   assert.equal(bob.statuses("ann").length, before.told + 2, "Bob is told of one end and one return");
   const seen = bob.statuses("carl").filter(({ statusType }) => statusType !== "UNLOGINED");
