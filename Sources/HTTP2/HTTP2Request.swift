@@ -16,7 +16,7 @@ extension HTTP2Stream.Field {
 
 extension UnsafeBufferPointer<UInt8> {
     /// Whether the bytes equal `text`.
-    func equals(_ text: StaticString) -> Bool {
+    public func equals(_ text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount, let baseAddress else { return count == text.utf8CodeUnitCount }
         return memcmp(text.utf8Start, baseAddress, count) == 0
     }

@@ -111,11 +111,11 @@ import Testing
 
     @Test("A command whose outputs nobody reads ends quietly, and does its work") func closedPipe() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)
-        let path = { "\(fixture.directory)/\($0)" }
+        let path = { (name: String) in "\(fixture.directory)/\(name)" }
         try Data("userID,friendID\nann,ben\n".utf8).write(to: URL(filePath: path("friends.csv")))
         let (client, ops) = (target(fixture.nodes[1]), ["--ops", "http://127.0.0.1:\(fixture.nodes[2].ports.ops)"])
         let load = ["simulate", "--users", "10", "--watch", "5", "--rate", "20", "--duration", "1", "--settle", "1"] + client
-        let commands = [
+        let commands: [[String]] = [
             ["token", "--user", "ann"], ["status", "ann"] + client, ["watch", "--user", "ann", "ben"] + client,
             ["import", path("friends.csv")] + client, load, load + ["--json", "/dev/stdout"], ["export", path("facts")] + ops,
             ["backup", path("copy")] + ops, ["cluster", "members"] + ops, ["cluster", "ring"] + ops, ["--help"],
