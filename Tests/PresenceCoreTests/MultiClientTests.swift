@@ -51,6 +51,48 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
     }
 
+    /// A tab takes the session over from another tab, whose stream ends only after the new one has begun.
+    @Test("A logout ends the disconnected session of its device as well, and the user is UNLOGINED at once") func logoutOfDevice() {
+        var cluster = cluster(.all)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let first = cluster.login("ann", on: 0, platform: "web")
+        let second = cluster.login("ann", on: 2, platform: "web")
+        cluster.lose(first)
+        cluster.call(.logout(cluster.clients[second].session), by: "ann", on: 1)
+        #expect(cluster.statuses(told: bob, of: "ann") == ["UNLOGINED", "ONLINE", "UNLOGINED"])
+        cluster.advance(.seconds(10))
+        #expect(cluster.statuses(told: bob, of: "ann") == ["UNLOGINED", "ONLINE", "UNLOGINED"])
+    }
+
+    @Test("A logout ends neither an open session of its device nor the grace of another device") func logoutBesideOthers() {
+        var cluster = cluster(.all)
+        let phone = cluster.login("ann", on: 0, platform: "ios")
+        let first = cluster.login("ann", on: 1, platform: "web")
+        let second = cluster.login("ann", on: 2, platform: "web")
+        cluster.lose(phone)
+        cluster.call(.logout(cluster.clients[second].session), by: "ann", on: 1)
+        #expect(cluster.clients[first].isOpen && !cluster.clients[second].isOpen)
+        cluster.call(.logout(cluster.clients[first].session), by: "ann", on: 1)
+        #expect(cluster.record(of: "ann").statusType == .online)
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: "ann").statusType == .offline)
+    }
+
+    @Test("A user whose session was lost, and whose grace is over, is UNLOGINED after the logout of that session") func logoutOfLost() {
+        var cluster = cluster(.all)
+        let phone = cluster.login("ann", on: 0)
+        cluster.lose(phone)
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: "ann").statusType == .offline)
+        cluster.call(.logout(cluster.clients[phone].session), by: "ann", on: 1)
+        #expect(cluster.record(of: "ann").statusType == .unlogined)
+        // A session on another device keeps the user ONLINE.
+        cluster.login("ann", on: 0, platform: "web")
+        cluster.call(.logout(cluster.clients[phone].session), by: "ann", on: 1)
+        #expect(cluster.record(of: "ann").statusType == .online)
+    }
+
     @Test("A new owner ends the older of two sessions of one device") func newOwnerOfADevice() {
         var cluster = cluster(.all)
         let ann = cluster.user(ownedBy: 2)

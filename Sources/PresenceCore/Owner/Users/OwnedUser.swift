@@ -267,6 +267,19 @@ extension OwnedUser {
         return Array(ended)
     }
 
+    /// The sessions that a logout ends: the named one, or all with nil.
+    ///
+    /// The disconnected sessions of the device end as well, as with a login of the device. Otherwise they would keep the user ONLINE for
+    /// their graces, and then make it OFFLINE.
+    func sessions(endedByLogoutOf id: SessionID?) -> [OwnedSession] {
+        guard let id else { return sessions }
+        guard let named = sessions.first(where: { $0.id == id }) else { return [] }
+        return sessions.filter { $0.id == id || $0.isReturn(of: named) }
+    }
+
+    /// Whether the user is certainly OFFLINE: neither a session nor a device keeps it ONLINE.
+    var isOffline: Bool { record.statusType == .offline && sessions.isEmpty && confirmationDeadline == nil }
+
     /// Removes the disconnected sessions for which `isOver` holds. Returns them.
     mutating func retire(where isOver: (OwnedSession) -> Bool) -> [OwnedSession] { end(sessions.filter(isOver)) }
 

@@ -5,10 +5,13 @@ struct UserCall {
     let id: UserID
     let now: Now
 
-    /// Ends one session of the user, or all sessions with nil. Returns whether that published the record.
+    /// Ends one session of the user, and the disconnected ones of its device, or all sessions with nil. Returns whether that published the
+    /// record.
     func logout(_ session: SessionID?, of owner: inout Owner, into outbox: inout Outbox) -> Bool {
         let user = owner.index(of: id)
-        let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
+        let ended = owner.users[user].sessions(endedByLogoutOf: session)
+        // The session may have been lost, and its grace is over. The user logs out all the same.
+        let isOffline = owner.users[user].isOffline
         for session in ended where session.graceDeadline == nil {
             outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
         }
@@ -17,11 +20,11 @@ struct UserCall {
         owner.count { $0.logouts += UInt64(ended.count { !$0.isCounted }) }
         owner.modify(user) { user in
             if !ended.isEmpty { user.noteSeen(at: now.wall) }
-            user.sessions.removeAll { session == nil || $0.id == session }
+            user.sessions.removeAll { session in ended.contains { $0.id == session.id } }
             if session == nil { user.confirmationDeadline = nil }
             if session == nil || !ended.isEmpty || user.confirmationDeadline != nil { user.statusAfterLast = .unlogined }
         }
-        let change = StatusChange(end: session == nil ? .logout : nil, departed: ended, loggedOut: session)
+        let change = StatusChange(end: session == nil || isOffline ? .logout : nil, departed: ended, loggedOut: session)
         return owner.refresh(user, change, in: &outbox[at: now])
     }
 
