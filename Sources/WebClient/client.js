@@ -402,22 +402,26 @@ function isFinal(error) {
   return error.status >= 400 && error.status < 500 && error.status !== 429 && error.status !== 408;
 }
 
+/** The object in a text of JSON; null for another text. */
+function objectIn(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" ? value : null;
+  } catch (error) {
+    return null;
+  }
+}
+
 /**
  * The error in a node's answer. An answer that is no problem document comes from a proxy: 429 and 503 have the same meaning everywhere, and
  * after 502 and 504 nobody knows whether a node has carried out the call.
  */
 function problem({ status, headers }, text, operation) {
-  const retryAfterHeader = headers.get("Retry-After");
   const requestID = headers.get("Request-ID") ?? undefined;
-  const header = retryAfterHeader === null || retryAfterHeader === "" ? NaN : Number(retryAfterHeader);
-  const asked = Number.isFinite(header) && header >= 0 ? header : undefined;
-  let fields;
-  try {
-    fields = JSON.parse(text);
-  } catch (error) {
-    fields = null;
-  }
-  if (typeof fields !== "object" || fields === null || typeof fields.code !== "number") {
+  const seconds = parseFloat(headers.get("Retry-After") ?? "");
+  const asked = seconds >= 0 ? seconds : undefined;
+  const fields = objectIn(text);
+  if (typeof fields?.code !== "number") {
     const isLost = status === 502 || status === 504;
     const refusal = status === 429 ? PresenceCode.calledTooOften : status === 503 ? PresenceCode.overloaded : PresenceCode.badAnswer;
     return new PresenceError({
@@ -438,10 +442,7 @@ function problem({ status, headers }, text, operation) {
 
 /** A PresenceError as fields that a BroadcastChannel can carry. */
 const flatten = (error) =>
-  error instanceof PresenceError
-    ? { code: error.code, status: error.status, title: error.title, detail: error.detail, retryAfter: error.retryAfter,
-        mayTakeEffect: error.mayTakeEffect, errorUserList: error.errorUserList, requestID: error.requestID }
-    : { code: PresenceCode.badAnswer, title: "failed", detail: String(error) };
+  error instanceof PresenceError ? { ...error } : { code: PresenceCode.badAnswer, title: "failed", detail: String(error) };
 
 // MARK: Waits
 
@@ -513,7 +514,7 @@ class EventStreamParser {
     let text = this.#decoder.decode(bytes, { stream: true });
     if (text === "") return;
     if (this.#endedWithCR && text[0] === "\n") text = text.slice(1);
-    this.#endedWithCR = text.length > 0 ? text[text.length - 1] === "\r" : false;
+    this.#endedWithCR = text.endsWith("\r");
     const lines = text.split(/\r\n|\n|\r/);
     lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? "";
@@ -762,7 +763,7 @@ class SessionMachine {
   /** @returns {ConnectionState} */
   get state() {
     if (this.#phase === "idle") return "idle";
-    if (this.current !== null || this.isLeaving) return "online";
+    if (this.current !== null) return "online";
     return this.pending !== null ? "connecting" : "waiting";
   }
 
@@ -875,13 +876,16 @@ class SessionMachine {
     return [...effects, this.#open()];
   }
 
-  /** Opens nothing more, because the client asks the node to end the session. */
-  leave() {
+  /**
+   * Opens nothing more, because the client asks the nodes to end the session. A stream whose request was sent is kept until its node has
+   * named the session, which then ends as well.
+   */
+  leave(wasSent) {
     this.isLeaving = this.#phase !== "idle";
     this.#isWaiting = false;
-    const effects = [this.retiring, this.pending].filter((stream) => stream !== null).map((stream) => ["cancel", stream]);
+    if (wasSent || this.pending === null) return [];
+    const effects = [["cancel", this.pending]];
     this.pending = null;
-    this.retiring = null;
     return effects;
   }
 
@@ -923,8 +927,7 @@ function claims(token) {
   try {
     const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
     const bytes = Uint8Array.from(atob(part), (character) => character.charCodeAt(0));
-    const content = JSON.parse(new TextDecoder().decode(bytes));
-    return typeof content === "object" && content !== null ? content : {};
+    return objectIn(new TextDecoder().decode(bytes)) ?? {};
   } catch (error) {
     return {};
   }
@@ -1010,6 +1013,8 @@ class TokenSource {
 const ANSWER_BYTES_MAX = 16 << 20;
 /** The most calls that wait for an answer. Further calls fail at once. */
 const CALLS_MAX = 1_000;
+/** The time for which a logout waits for a session that is being opened before it ends the others, in milliseconds. */
+const PENDING_SESSION_WAIT = 500;
 /** The time after which a list that could not be fetched is asked for again, in milliseconds. */
 const FETCH_AGAIN = 30_000;
 /** A timer that is as late means that the machine slept, in milliseconds. Browsers delay the timers of hidden pages by up to a minute. */
@@ -1062,7 +1067,6 @@ class Engine {
   #state = "idle";
   #callAddress;
   #callsCount = 0;
-  #lastSessionID = null;
   /**
    * The custom status that the login sets, with its number in the order of calls.
    * @type {{ text: string, call: number } | null}
@@ -1090,7 +1094,12 @@ class Engine {
   }
 
   get session() {
-    return this.#machine.current === null ? null : (this.#streams.get(this.#machine.current)?.session ?? null);
+    return this.#currentStream?.session ?? null;
+  }
+
+  /** The stream of the session; undefined without one. */
+  get #currentStream() {
+    return this.#streams.get(this.#machine.current ?? 0);
   }
 
   // MARK: The session
@@ -1115,18 +1124,27 @@ class Engine {
     this.#obey(this.#machine.nudged(), reason);
   }
 
-  async logout({ everywhere = false, sessionID = undefined, asUser = undefined } = {}) {
-    if ((sessionID && sessionID !== this.#lastSessionID) || (asUser && asUser !== this.#options.asUser)) {
+  /**
+   * Asks the nodes to end all sessions that this client, and the tabs that led before it, may have open. One that was left out would end as
+   * lost, and leave the user OFFLINE.
+   *
+   * A node that has the request for a stream opens a session, even if the request is aborted. So the session that is being opened is awaited.
+   * If that takes long, the others end first.
+   */
+  async logout(/** @type {any} */ { everywhere, sessionID, asUser } = {}) {
+    const { opened } = this.#host;
+    if ((sessionID && sessionID !== opened.at(-1)) || (asUser && asUser !== this.#options.asUser)) {
       return this.call("logout", { sessionID, asUser });
     }
-    const named = everywhere ? undefined : this.#lastSessionID;
-    if (!everywhere && (this.#machine.isIdle || !named)) {
-      this.#obey(this.#machine.end("loggedOut", "logout was called", null));
-      return {};
-    }
-    this.#obey(this.#machine.leave());
+    const stream = this.#streams.get(this.#machine.pending ?? 0);
+    const answer = stream?.answer;
+    this.#obey(this.#machine.leave(answer));
     try {
-      return await this.call("logout", { sessionID: named });
+      if (answer) await within(PENDING_SESSION_WAIT, (done) => answer.then(done));
+      const end = (sessionID) => this.call("logout", { sessionID });
+      await Promise.all([
+        ...(everywhere ? [undefined] : opened).map(end), answer?.then(() => stream.session && end(stream.session.sessionID))]);
+      return {};
     } finally {
       this.#obey(this.#machine.end("loggedOut", "logout was called", null));
     }
@@ -1152,7 +1170,7 @@ class Engine {
         this.#host.tell({ kind: "state", state: this.#state, reason, error: flatten(rest[0]) });
       } else if (kind === "end") this.#end(rest, tells);
     }
-    if (tells && !this.#machine.isIdle && this.#machine.state !== this.#state) {
+    if (tells && !this.#machine.isLeaving && this.#machine.state !== this.#state) {
       this.#state = this.#machine.state;
       this.#host.tell({ kind: "state", state: this.#state, reason });
     }
@@ -1165,7 +1183,6 @@ class Engine {
     clearInterval(this.#ticker);
     for (const timer of this.#fetchTimers.values()) clearTimeout(timer);
     this.#fetchTimers.clear();
-    this.#lastSessionID = null;
     this.#token.clear();
     this.#state = "idle";
     if (tells) this.#host.tell({ kind: "state", state, reason, error: error ? flatten(error) : undefined });
@@ -1194,9 +1211,10 @@ class Engine {
     if (!state) return;
     this.#streams.delete(stream);
     clearTimeout(state.deadline);
+    state.isAnswered?.();
     state.control.abort();
     // In Node a signal does not reach a request whose objects were collected as garbage. Cancelling the body closes the connection.
-    state.reader?.cancel().catch(ignoreEnded);
+    state.reader?.cancel().catch(() => undefined);
   }
 
   async #read(stream, state) {
@@ -1235,6 +1253,8 @@ class Engine {
       const headers = { Authorization: `Bearer ${token}`, Accept: "text/event-stream" };
       const lastEventID = this.#host.lastEventID;
       if (lastEventID !== null) headers["Last-Event-ID"] = lastEventID;
+      // From now on the node may open a session.
+      state.answer ??= new Promise((resolve) => (state.isAnswered = resolve));
       return this.#options.fetch(`${base}/v1/events?${query}`, {
         headers, signal: state.control.signal, cache: "no-store", redirect: "error", credentials: "omit" });
     };
@@ -1289,14 +1309,9 @@ class Engine {
   take(stream, name, text, id) {
     // An earlier event of the same chunk may have ended the stream.
     if (!this.#streams.has(stream)) return;
-    let data;
-    try {
-      data = JSON.parse(text);
-    } catch (error) {
-      data = null;
-    }
+    const data = objectIn(text);
     // An event that does not match its name is skipped.
-    if (typeof data !== "object" || data === null) return;
+    if (data === null) return;
     const machine = this.#machine;
     if (name === "onConnected") this.#connected(stream, data);
     const isCurrent = stream === machine.current;
@@ -1343,9 +1358,11 @@ class Engine {
     clearTimeout(state.deadline);
     clearTimeout(this.#wakeTimer);
     state.session = session;
+    state.isAnswered();
+    // The logout that has waited for this session ends it.
+    if (this.#machine.isLeaving) return;
     if (!state.isEventSource) state.lifeDueAt = Date.now() + this.#lifeSpan(session);
     this.#checksLeft = 0;
-    this.#lastSessionID = session.sessionID;
     this.#callAddress = state.address;
     if (typeof session.serverTime === "number") this.#token.clockOffset = session.serverTime - Date.now();
     const effects = this.#machine.connected(stream, session.node);
@@ -1366,7 +1383,8 @@ class Engine {
     if (!state?.session || state.isRenewing || !this.#token.isRenewable) return;
     state.isRenewing = true;
     for (let attempt = 0; state.noticesCount > 0; attempt += 1) {
-      await pause(500 + jitter({ initial: RENEWAL_SPREAD, max: TOKEN_WAIT_MAX }, attempt, this.#options.random), state.control.signal);
+      const wait = 500 + jitter({ initial: RENEWAL_SPREAD, max: TOKEN_WAIT_MAX }, attempt, this.#options.random);
+      await within(wait, (done) => state.control.signal.addEventListener("abort", done, { once: true }));
       if (this.#streams.get(stream) !== state || this.#isClosed) return;
       const { noticesCount } = state;
       try {
@@ -1418,8 +1436,7 @@ class Engine {
    * occasion as well. EventSource hides comments, so a stream of EventSource does not promise signs.
    */
   #showLife() {
-    const stream = this.#machine.current;
-    const state = stream === null ? undefined : this.#streams.get(stream);
+    const state = this.#currentStream;
     if (!state?.session || Date.now() < state.lifeDueAt || this.#machine.isLeaving) return;
     const span = this.#lifeSpan(state.session);
     state.lifeDueAt = Date.now() + span;
@@ -1447,9 +1464,8 @@ class Engine {
    * before another stream is opened.
    */
   checkSilence() {
-    const stream = this.#machine.current;
-    const state = stream === null ? undefined : this.#streams.get(stream);
-    if (stream === null || !state?.session || this.#machine.isLeaving) return;
+    const state = this.#currentStream;
+    if (!state?.session || this.#machine.isLeaving) return;
     const silence = Date.now() - state.heardAt;
     const heartbeat = 1_000 * Math.max(state.session.heartbeatInterval, 1);
     if (silence < 2 * heartbeat) return;
@@ -1460,13 +1476,12 @@ class Engine {
     if (state.isEventSource) return this.nudge("the stream is silent");
     // The next address may be that of the same proxy, which may ask the same frozen node.
     this.#checksLeft = CHECKS_MAX;
-    this.#lost(stream, null, `silent for ${silence} ms`);
+    this.#lost(this.#machine.current, null, `silent for ${silence} ms`);
   }
 
   /** Opens another stream, because the node of the session's stream does not answer a call, and its stream is silent since then. */
   #doubtAfter(operation, address, sentAt) {
-    const stream = this.#machine.current;
-    const state = stream === null ? undefined : this.#streams.get(stream);
+    const state = this.#currentStream;
     if (!state?.session || state.address !== address || state.heardAt > sentAt) return;
     this.#doubt(state, `${operation}: no answer within ${Date.now() - sentAt} ms, and the stream is silent`);
   }
@@ -1519,13 +1534,7 @@ class Engine {
       if (!isLive) throw supersededError();
     }
     const key = number ?? -(++this.#callsCount);
-    await new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(undefined), delay);
-      this.#retryWaits.set(key, () => {
-        clearTimeout(timer);
-        resolve(undefined);
-      });
-    });
+    await within(delay, (done) => this.#retryWaits.set(key, done));
     this.#retryWaits.delete(key);
     if (number === undefined) return;
     this.#order.resume(number);
@@ -1584,7 +1593,7 @@ class Engine {
    * `body` is an object, or a function that makes the object of each attempt, so that a retry leaves out what newer calls have set. Its member
    * `idempotencyKey` becomes a header.
    */
-  async call(operation, body, { number = undefined, address = undefined, attemptsMax = CALL_ATTEMPTS_MAX } = {}) {
+  async call(operation, body, /** @type {any} */ { number, address, attemptsMax = CALL_ATTEMPTS_MAX } = {}) {
     if (this.#requests.size >= CALLS_MAX) {
       throw new PresenceError({
         code: PresenceCode.tooManyCalls, title: "too many calls", detail: `${operation}: ${CALLS_MAX} calls wait for an answer` });
@@ -1780,19 +1789,16 @@ class Engine {
   }
 }
 
-/** Waits for some milliseconds, or until a signal is aborted. */
-function pause(delay, signal) {
+/** Waits until `start` calls back, for at most `limit` milliseconds. */
+function within(limit, start) {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(undefined), delay);
-    signal.addEventListener("abort", () => {
+    const timer = setTimeout(() => resolve(undefined), limit);
+    start(() => {
       clearTimeout(timer);
       resolve(undefined);
-    }, { once: true });
+    });
   });
 }
-
-/** The error of a body that has ended already, which needs no action. */
-function ignoreEnded() {}
 
 /** The text of an answer. Throws if it is longer than `bytesMax`. */
 async function readText(response, bytesMax) {
@@ -1833,8 +1839,7 @@ const YIELD_MAX = 3_000;
 const FOLLOWERS_MAX = 1_000;
 
 /** Whether tabs can share a session here. */
-const canShareTabs = () =>
-  globalThis.document !== undefined && globalThis.navigator?.locks !== undefined && globalThis.BroadcastChannel !== undefined;
+const canShareTabs = () => globalThis.document && globalThis.navigator?.locks && globalThis.BroadcastChannel;
 
 /**
  * The tabs of one origin that share a session. The tab that holds the Web Lock leads: it has the stream and makes all calls.
@@ -1869,8 +1874,6 @@ class TabGroup {
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }) => this.#receive(data);
     this.#elect();
-    this.#post({ kind: "hello" });
-    this.#expectLeader();
     this.#pinger = setInterval(() => {
       if (!this.isLeading && (document.visibilityState === "visible" || this.#calls.size > 0)) this.ping();
     }, LEADER_PING);
@@ -1955,8 +1958,11 @@ class TabGroup {
 
   // MARK: The lock
 
+  /** Queues for the lock, and looks for a tab that leads. */
   #elect() {
     this.#hold({ signal: this.#queue.signal });
+    this.#post({ kind: "hello" });
+    this.#expectLeader();
   }
 
   /** Takes the lock from a tab that does not answer. */
@@ -2005,8 +2011,6 @@ class TabGroup {
     this.#member.depose();
     this.#queue = new AbortController();
     this.#elect();
-    this.#post({ kind: "hello" });
-    this.#expectLeader();
   }
 
   /** Ends a call that must not be repeated: it names the session that publishes. The tab that was asked is gone, with its session. */
@@ -2087,17 +2091,6 @@ class TabGroup {
   }
 }
 
-/** Waits until `start` calls back, for at most `limit` milliseconds. */
-function within(limit, start) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(undefined), limit);
-    start(() => {
-      clearTimeout(timer);
-      resolve(undefined);
-    });
-  });
-}
-
 // MARK: The client
 
 /** An event of a client. `detail` is its content: see `PresenceEvents`. */
@@ -2154,7 +2147,13 @@ export class StatusClient extends EventTarget {
   #logins = [];
   /** @type {Promise<void> | null} */
   #leaving = null;
-  #isJoining = false;
+  /** @type {Promise<void> | null} */
+  #joining = null;
+  /**
+   * The IDs of the last three sessions, also of tabs that led before. Nodes may have them all open, because they notice some ends late.
+   * @type {string[]}
+   */
+  #opened = [];
   /** Whether the client is to join again when the page is resumed. */
   #isSuspended = false;
   /** @type {(() => void)[]} */
@@ -2283,7 +2282,9 @@ export class StatusClient extends EventTarget {
     if (this.#state === "closed") throw closedError("the client is closed");
     if (this.#state === "online" && this.#session) return this.#session;
     const opened = new Promise((resolve, reject) => this.#logins.push({ resolve, reject }));
-    if (!this.#group && !this.#isJoining && !this.#isSuspended && ENDED.has(this.#state)) void this.#join();
+    if (!this.#group && !this.#joining && !this.#isSuspended && ENDED.has(this.#state)) {
+      this.#joining = this.#join();
+    }
     return opened;
   }
 
@@ -2294,7 +2295,9 @@ export class StatusClient extends EventTarget {
    * @param {{ everywhere?: boolean, sessionID?: string, asUser?: string }} [options] `everywhere` ends the sessions on all devices. `sessionID` ends only another session of the user.
    * @returns {Promise<{}>}
    */
-  logout(options = {}) {
+  async logout(options = {}) {
+    // Until then this tab does not know with which tabs it shares a session.
+    await this.#joining;
     return this.#run("logout", options);
   }
 
@@ -2319,7 +2322,6 @@ export class StatusClient extends EventTarget {
   }
 
   async #join() {
-    this.#isJoining = true;
     try {
       await this.#leaving;
       this.#reset();
@@ -2342,7 +2344,7 @@ export class StatusClient extends EventTarget {
       this.#setState({ state: "idle", reason: failure.detail, error: failure });
       this.#failLogins(failure);
     } finally {
-      this.#isJoining = false;
+      this.#joining = null;
     }
   }
 
@@ -2373,7 +2375,7 @@ export class StatusClient extends EventTarget {
       welcome: (snapshot) => this.#welcome(snapshot),
       snapshot: () => ({
         state: this.#state, session: this.#session, lastEventID: this.#lastEventID, statuses: this.#view.statuses,
-        synced: [...this.#synced], mirror: this.#extension?.snapshot(),
+        opened: this.#opened, synced: [...this.#synced], mirror: this.#extension?.snapshot(),
       }),
       run: (operation, args) => this.#engine?.run(operation, args) ?? Promise.reject(closedError("the leading tab has ended the session")),
     });
@@ -2389,6 +2391,9 @@ export class StatusClient extends EventTarget {
       },
       get lastEventID() {
         return client.#lastEventID;
+      },
+      get opened() {
+        return client.#opened;
       },
     }, this.#extension);
   }
@@ -2412,6 +2417,7 @@ export class StatusClient extends EventTarget {
     if (snapshot.session) {
       // Events that were published before this tab joined are no news here.
       const isFirst = !this.#hasOpened;
+      this.#opened = snapshot.opened ?? [];
       this.#session = snapshot.session;
       this.#hasOpened = true;
       this.#extension?.connected(snapshot.session, Date.now());
@@ -2434,6 +2440,7 @@ export class StatusClient extends EventTarget {
         this.#takeState(fact);
         return [];
       case "opened":
+        this.#opened = [...this.#opened.slice(-2), fact.session.sessionID];
         this.#session = fact.session;
         this.#hasOpened = true;
         this.#extension?.connected(fact.session);
@@ -2459,6 +2466,7 @@ export class StatusClient extends EventTarget {
     const ended = failure ?? closedError(reason);
     this.#failLogins(ended);
     this.#session = null;
+    this.#opened = [];
     this.#lastEventID = null;
     this.#hasOpened = false;
     this.#extension?.clear();
@@ -3114,10 +3122,12 @@ class PresenceExtension {
     const { ticket } = await engine.call("streamTicket", {}, { address, attemptsMax: 1 });
     if (!engine.isOpen(stream)) return;
     state.token = await engine.token.current();
+    if (!engine.isOpen(stream)) return;
     const query = engine.query();
     query.set("ticket", ticket);
     if (engine.lastEventID !== null) query.set("lastEventID", engine.lastEventID);
     state.isEventSource = true;
+    state.answer = new Promise((resolve) => (state.isAnswered = resolve));
     const source = new EventSource(`${engine.options.addresses[address]}/v1/events?${query}`);
     await new Promise((resolve) => {
       // The ticket opens one stream, so the reconnect of EventSource cannot work.

@@ -225,6 +225,95 @@ test("A frozen leading tab gives its session to another tab, and follows it when
   await Promise.all([first.close(), second.close()]);
 });
 
+/** Two tabs with one session, and a watcher of their user. */
+async function twoTabs(addresses = [cluster.nodes[0].url]) {
+  const [annID, bobID] = [newUser("ann"), newUser("bob")];
+  const others = (await base()) + 1;
+  const bob = client(bobID, cluster.nodes[1]);
+  await bob.connect();
+  const first = await page(annID, addresses);
+  const second = await page(annID, addresses);
+  await bob.subscribeUserStatus([annID], { sync: true });
+  assert.equal(bob.statusOf(annID)?.statusType, "ONLINE");
+  assert.deepEqual([await first.evaluate("client.isLeading"), await second.evaluate("client.isLeading")], [true, false]);
+  return { annID, bob, first, second, others };
+}
+
+/** Waits until the watcher sees the logout. A session that was left, also one in its grace, would keep the user ONLINE. */
+async function seesLogout({ annID, bob, second, others }) {
+  await until("the second tab is logged out", async () => (await second.evaluate("client.state")) === "loggedOut");
+  await until("bob sees the logout", () => bob.statusOf(annID).statusType === "UNLOGINED");
+  const { userStatusList: [status] } = await cluster.admin("queryOnlineStatus", { userIDs: [annID], withSessions: true });
+  assert.deepEqual([status.statusType, status.sessions], ["UNLOGINED", []]);
+  await sessions(others, 0);
+}
+
+for (const isClosed of [true, false]) {
+  test(`A tab whose leading tab ${isClosed ? "has closed" : "hands the session over"} logs out before it has opened a session`, async () => {
+    const tabs = await twoTabs();
+    // The call waits for the tab that leads next, which has no session of its own yet.
+    const [, logout] = await Promise.all([isClosed ? tabs.first.close() : tabs.first.evaluate("void client.close()"), tabs.second.evaluate("client.logout()")]);
+    assert.deepEqual(logout, {});
+    await seesLogout(tabs);
+    assert.deepEqual(tabs.second.errors, []);
+    await Promise.all([isClosed ? undefined : tabs.first.close(), tabs.second.close()]);
+  });
+}
+
+test("A logout ends the session of a leading tab that stands still", async () => {
+  const tabs = await twoTabs();
+  const { sessionID } = await tabs.first.evaluate("client.session");
+  // The browser holds its stream open. A call without an answer has the second tab take the lock.
+  await tabs.first.pause();
+  await tabs.second.evaluate("client.getVisibility()");
+  await until("the second tab leads", () => tabs.second.evaluate("client.isLeading && client.state === 'online'"), 20_000);
+  assert.notEqual((await tabs.second.evaluate("client.session")).sessionID, sessionID);
+  await sessions(tabs.others, 2);
+  await tabs.second.evaluate("client.logout()");
+  await seesLogout(tabs);
+  await tabs.first.resume();
+  await Promise.all([tabs.first.close(), tabs.second.close()]);
+});
+
+test("A logout waits for the session that a new leading tab is opening, and ends it", async () => {
+  const network = await Network.to(cluster.nodes[0].client);
+  const tabs = await twoTabs([network.url]);
+  const { connectionsCount } = network;
+  // The first tab is gone. The request of the second one arrives, and its answer comes late.
+  network.slow(300);
+  await tabs.first.close();
+  await until("the second tab opens a stream", async () => network.connectionsCount > connectionsCount
+    && (await tabs.second.evaluate("client.isLeading && client.state !== 'online'")), 20_000);
+  await tabs.second.evaluate("client.logout()");
+  await seesLogout(tabs);
+  assert.equal((await tabs.second.evaluate("states")).filter(([state]) => state === "online").length, 1);
+  await tabs.second.close();
+  await network.close();
+});
+
+test("A page that logs out while the app is still asked for its token never logs in", async () => {
+  const annID = newUser("ann");
+  const others = await base();
+  const ann = await browser.open(`${site.url}/blank.html`);
+  const result = await ann.evaluate(`import("/client.js").then(async ({ PresenceClient }) => {
+    let give;
+    const client = new PresenceClient({ addresses: [${JSON.stringify(cluster.nodes[0].url)}], token: () => new Promise((resolve) => (give = resolve)) });
+    const states = [];
+    client.on("stateChanged", ({ state }) => states.push(state));
+    const login = client.connect().catch(({ code }) => code);
+    while (!give) await new Promise((resolve) => setTimeout(resolve));
+    const logout = client.logout();
+    // The name of the group needs a token, and the leading tab another one.
+    const giving = setInterval(() => give(${JSON.stringify(token(annID))}), 1);
+    const results = [await logout, await login, states.at(-1)];
+    clearInterval(giving);
+    return [...results, states.includes("online")];
+  })`);
+  assert.deepEqual(result, [{}, -5, "loggedOut", false]);
+  await sessions(others, 0);
+  await ann.close();
+});
+
 test("A page whose laptop slept checks its stream at once", async () => {
   const [a, b] = cluster.nodes;
   const [annID, bobID] = [newUser("ann"), newUser("bob")];

@@ -316,6 +316,103 @@ test("A logout on another device ends the session here", async () => {
   assert.equal(laptop.session, null);
 });
 
+test("A logout at any moment of the login leaves the user UNLOGINED", async () => {
+  const bob = client(newUser("bob"));
+  await bob.connect();
+  // The moments are those of the client, from the call of connect to the first event of the stream.
+  for (const moment of ["connect", "token", "request", "answer", "session"]) {
+    const annID = newUser("ann");
+    token(annID);
+    await bob.subscribeUserStatus([annID], { sync: true });
+    const seen = [];
+    bob.on("userStatusChanged", (list) => seen.push(...list.filter(({ userID }) => userID === annID).map(({ statusType }) => statusType)));
+    let logout;
+    const reach = (name) => {
+      if (name === moment) logout ??= ann.logout();
+    };
+    const ann = client(annID, {
+      token: async () => {
+        reach("token");
+        return token(annID);
+      },
+      fetch: async (url, init) => {
+        const isStream = url.includes("/v1/events");
+        if (isStream) queueMicrotask(() => reach("request"));
+        const response = await fetch(url, init);
+        if (isStream) reach("answer");
+        return response;
+      },
+    });
+    ann.on("connected", () => reach("session"));
+    const login = ann.connect().catch((error) => error);
+    reach("connect");
+    await login;
+    assert.deepEqual(await logout, {}, moment);
+    assert.equal(ann.state, "loggedOut");
+    if (moment !== "session") assert.equal((await login).code, PresenceCode.closed, moment);
+    const { userStatusList } = await bob.getUserStatus([annID]);
+    assert.deepEqual([userStatusList[0].statusType, moment, seen.includes("OFFLINE")], ["UNLOGINED", moment, false]);
+    // No session is left that would end by its grace.
+    assert.equal((await bob.getUserStatus([annID])).userStatusList[0].version, userStatusList[0].version);
+    assert.deepEqual((await cluster.admin("queryOnlineStatus", { userIDs: [annID], withSessions: true })).userStatusList[0].sessions, []);
+  }
+});
+
+test("A logout ends the session that is being opened, and the sessions before it", async () => {
+  const [firstID, secondID, thirdID] = ["1a", "2a", "3a"].map((start) => `${start}21aedf46000041a9bece5b`);
+  const ended = [];
+  const streams = [];
+  const node = await scripted(({ operation, body }, response) => {
+    if (operation === "logout") ended.push(body.sessionID);
+    if (operation !== "events") return json(response, 200, {});
+    streams.push(response);
+    if (streams.length > 2) return;
+    stream(response);
+    send(response, "onConnected", opened({ sessionID: streams.length === 1 ? firstID : secondID, heartbeatInterval: 30 }), 0);
+  });
+  const ann = client("ann", { addresses: [node.url], backoff: { initial: 1, max: 1 } });
+  const states = [];
+  await ann.connect();
+  // The node may take the first stream for open. The second one works while a third one is opened.
+  streams[0].destroy();
+  await until("another stream is open", () => ann.session.sessionID === secondID);
+  send(streams[1], "onReconnectHint", { reason: "draining", afterMilliseconds: 0 }, 1);
+  await until("a third stream is opened", () => streams.length === 3);
+  ann.on("stateChanged", ({ state }) => states.push(state));
+  const logout = ann.logout();
+  await until("the sessions that are open have ended", () => ended.length === 2);
+  assert.deepEqual([ended.toSorted(), streams[2].destroyed, ann.state], [[firstID, secondID], false, "online"]);
+  stream(streams[2]);
+  send(streams[2], "onConnected", opened({ sessionID: thirdID }), 0);
+  assert.deepEqual(await logout, {});
+  assert.deepEqual([ended.at(-1), ended.length, states, ann.session], [thirdID, 3, ["loggedOut"], null]);
+  await until("the stream is dropped", () => streams[2].destroyed);
+  await node.close();
+});
+
+test("A logout does not wait for a stream that was not asked for, or that breaks", async () => {
+  let events = 0;
+  const node = await scripted(({ operation }, response) => {
+    if (operation !== "events") return json(response, 200, {});
+    events += 1;
+  });
+  // The app has no token yet.
+  let give;
+  const waiting = client("ann", { addresses: [node.url], token: () => new Promise((resolve) => (give = resolve)) });
+  const login = waiting.connect().catch((error) => error);
+  await until("the app is asked for a token", () => give);
+  assert.deepEqual(await waiting.logout(), {});
+  assert.deepEqual([(await login).code, waiting.state], [PresenceCode.closed, "loggedOut"]);
+  give("late");
+  // The node ends the request without an answer.
+  const ann = client("ann", { addresses: [node.url] });
+  const second = ann.connect().catch((error) => error);
+  await until("the stream is asked for", () => events === 1);
+  const logout = ann.logout();
+  await node.close();
+  assert.deepEqual([await logout, (await second).code, ann.state, events], [{}, PresenceCode.closed, "loggedOut", 1]);
+});
+
 test("A newer login that replaces the session ends it without a reconnect", async () => {
   let streams = 0;
   const node = await scripted(({ operation }, response) => {

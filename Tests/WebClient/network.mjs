@@ -56,6 +56,11 @@ export class Network {
     this.#fate = () => ({});
   }
 
+  /** New connections carry each chunk after a delay, in milliseconds. */
+  slow(delay) {
+    this.#fate = () => ({ delay });
+  }
+
   /** Resets all connections. */
   cut() {
     for (const pair of this.#pairs) pair.reset();
