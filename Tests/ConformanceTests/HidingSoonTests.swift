@@ -57,8 +57,8 @@ extension ConformanceTests {
             for node in 0..<3 { #expect(try await app.status(of: "ann", as: "bob", node: node).general == "OFFLINE", "at node \(node)") }
         }
 
-        /// Expects that bob's stream shows ann OFFLINE, as a user who was lost one grace before, and after a status. Returns the time of the
-        /// OFFLINE.
+        /// Expects that bob's stream shows ann OFFLINE, as a user who was lost one grace before, and after a status. Returns the time of
+        /// that.
         @discardableResult func expectLossInStream(of bob: Session, after busy: JSON) async throws -> Int64 {
             let gone = try await bob.status(of: "ann") { $0.general == "OFFLINE" }
             let (seen, changed) = (gone["lastSeenTime"]?.number ?? 0, gone["lastOnlineStatusUpdateTime"]?.number ?? 0)

@@ -2,8 +2,8 @@ import PresenceWire
 
 /// The time up to which this node's disk has every row that the node keeps.
 ///
-/// The time is on disk with each bound of the clock. After a restart the other nodes send the rows that differ. A row among them that is much
-/// older than this time was on this disk. So the disk has lost it, or has an older one in its place.
+/// The time is on disk with each bound of the clock. After a restart the other nodes send the rows that differ. A row among them that is
+/// much older than this time was on this disk. So the disk has lost it, or has an older one in its place.
 struct DiskCompleteness {
     /// How much older a row is that must have been on disk.
     ///

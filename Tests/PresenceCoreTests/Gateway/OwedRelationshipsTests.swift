@@ -49,7 +49,7 @@ import Testing
         let last = owed.take(count)
         #expect(last.notices == [] && last.hasState)
         for session in 0..<count { #expect(owed.take(session).notices == [notice(1, share: 1)]) }
-        // What was taken gives room again.
+        // The events that were taken give room again.
         owed.add(notice(2, share: 1), to: count)
         #expect(owed.take(count).notices == [notice(2, share: 1)])
     }

@@ -44,10 +44,16 @@ struct SessionMachine {
     /// Only then does the user's owner certainly know the new session, so that the end of this stream shows nobody an OFFLINE.
     private(set) var retiring: Int?
     private var isWaiting = false
-    /// Whether a stream was not opened while there was a session. Its login may have replaced the session all the same.
-    private var mayReplaceItself = false
-    /// Whether a newer login has replaced the session while this client opens its next stream. That login is the client's own.
-    private var isReplacingItself = false
+    /// What this client's own next login has done to the session, as far as the client knows.
+    private enum OwnReplacement {
+        case none
+        /// A stream was not opened while there was a session. Its login may have replaced the session all the same.
+        case possible
+        /// A newer login has replaced the session while this client opens its next stream. That login is the client's own.
+        case seen
+    }
+
+    private var ownReplacement = OwnReplacement.none
     /// Whether a logout is on its way. Its answer ends the session. A stream that the node ends before is not reopened.
     private(set) var isLeaving = false
     /// The attempts since a session last worked.
@@ -98,8 +104,7 @@ struct SessionMachine {
         current = stream
         pending = nil
         isWaiting = false
-        mayReplaceItself = false
-        isReplacingItself = false
+        ownReplacement = .none
         if phase != .connected { effects.append(.report(ConnectionChange(.connected, .sessionOpened))) }
         phase = .connected
         return effects
@@ -139,14 +144,14 @@ struct SessionMachine {
         if stream == retiring { retiring = nil }
         guard stream == current || stream == pending else { return [] }
         let wasCurrent = stream == current
-        let isHandedOver = wasCurrent && isReplacingItself
-        isReplacingItself = false
+        let isHandedOver = wasCurrent && ownReplacement == .seen
+        if ownReplacement == .seen { ownReplacement = .none }
         if wasCurrent {
             current = retiring
             retiring = nil
         } else {
             pending = nil
-            mayReplaceItself = current != nil
+            ownReplacement = current == nil ? .none : .possible
         }
         // The node of the next stream has the session already, and its first event is on the way.
         if isLeaving || isHandedOver { return [] }
@@ -176,8 +181,8 @@ struct SessionMachine {
     ///
     /// The newer login may be this client's own next stream, or one that it has given up. Then the session goes on with the next one.
     mutating func replaced(_ stream: Int) -> [Effect] {
-        guard stream == current, pending == nil, !mayReplaceItself else {
-            isReplacingItself = stream == current && pending != nil
+        guard stream == current, pending == nil, ownReplacement != .possible else {
+            if stream == current, pending != nil { ownReplacement = .seen }
             return []
         }
         return end(.kickedOffline("replaced"))
@@ -207,8 +212,7 @@ struct SessionMachine {
         pending = nil
         retiring = nil
         isWaiting = false
-        mayReplaceItself = false
-        isReplacingItself = false
+        ownReplacement = .none
         isLeaving = false
         node = nil
         return effects + [.report(ConnectionChange(.disconnected, reason)), .end]

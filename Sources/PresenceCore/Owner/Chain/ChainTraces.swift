@@ -123,8 +123,8 @@ extension OwnedUser {
 
     /// The version of the last block between this user and a user whom it blocks; nil for a user whom it does not block.
     ///
-    /// A later block by the other user, or one that was decided once more, leaves the row of the blocklist as it is. It alone has removed the
-    /// friend and both requests at one version.
+    /// A later block by the other user, or one that was decided once more, leaves the row of the blocklist as it is. Such a block alone has
+    /// removed the friend and both requests at one version.
     private func lastBlock(of other: String) -> Version? {
         guard let blocked = list(.blocked).entry(for: other), !blocked.isRemoved else { return nil }
         let ends = [Row.Kind.friend, .pendencyIn, .pendencyOut].map { list($0).entry(for: other) }
