@@ -146,7 +146,7 @@ import Testing
         let addresses = ["--listen", "--cluster-listen", "--ops-listen"].flatMap { [$0, "127.0.0.1:0"] }
         let join = ["--join", "127.0.0.1:\(fixture.nodes[0].ports.cluster)", "--dev", "--loops", "1", "--log-level", "trace"]
         var nodes: [Process] = []
-        defer { for node in nodes where node.isRunning { node.terminate() } }
+        defer { for node in nodes where node.isRunning { kill(node.processIdentifier, SIGKILL) } }
         for (number, (unread, closing)) in outputs.enumerated() {
             let process = Process()
             process.executableURL = URL(filePath: "/bin/bash")
@@ -175,7 +175,8 @@ import Testing
                 let end = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child)/fd/\(descriptor)")
                 #expect(end == "/dev/null" || end.hasPrefix("pipe:"), "\(closing): \(descriptor) is \(end)")
             }
-            kill(node.processIdentifier, SIGTERM)
+            // The child of a test blocks signals, and `timeout` does not unblock them, as a node does.
+            kill(try #require(pid_t(child)), SIGTERM)
             try await fixture.until("the node ends") { !node.isRunning }
             #expect(node.terminationReason == .exit && node.terminationStatus == 0, "\(closing): \(node.terminationStatus)")
         }
