@@ -74,6 +74,40 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .done)
     }
 
+    private mutating func answer(_ call: Call, by name: String = "bob", origin: Call.Origin = .backEnd) -> CallAnswer? {
+        cluster.call(call, by: name, on: 0, origin: origin)
+        cluster.advance(.milliseconds(200))
+        return cluster.lastAnswer(on: 0)
+    }
+
+    @Test("A node that hears no majority says of no user that the app does not know it: the other side may have the registration")
+    mutating func cutOffNode() {
+        setPolicy(#"{"users.mustBeRegistered":true}"#)
+        _ = importUsers(["bob"])
+        let name = cluster.user(ownedBy: 1)
+        let ghost = ids([name])
+        for isCutOff in [false, true] {
+            if isCutOff {
+                for other in [1, 2] { cluster.losing += [(0, other), (other, 0)] }
+                // Each side takes over the users of the other one, and answers for them.
+                cluster.advance(.seconds(12))
+            }
+            let refusal = CallAnswer.refused(isCutOff ? .unavailable : .noSuchUser(ghost))
+            let relation = UserRelation(user: ghost[0], isListed: false, hasCaller: isCutOff ? nil : false, isUnknown: !isCutOff)
+            let subscribed = answer(.subscribeUserStatus(ghost, seconds: nil, sync: false, subscribeType: 1))
+            #expect(subscribed == (isCutOff ? refusal : .subscribed(evicted: [], unknown: ghost, records: nil, users: [])))
+            let checked = answer(.checkRelations(ghost, .friends, isTwoWay: true))
+            #expect(checked == .relationsChecked([relation]))
+            let asUser = answer(.checkRelations(ids(["bob"]), .friends, isTwoWay: false), by: name, origin: .backEndForCaller)
+            #expect(asUser == refusal)
+            guard case .userStatusList(let records, _, _)? = answer(.getUserStatus(ghost)),
+                case .profiles(let profiles, _)? = answer(.getUsersProfile(ghost))
+            else { return Issue.record("no answer") }
+            #expect(records.map { $0 == nil } == [isCutOff])
+            #expect(profiles.map { $0 == nil } == [isCutOff])
+        }
+    }
+
     @Test("A user imported on one side of a split is known after it") mutating func split() {
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()

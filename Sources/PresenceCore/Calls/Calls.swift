@@ -160,7 +160,7 @@ struct Calls {
         _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
-        switch waiting[index]?.endCheck(owner.policies.policy(of: pending.caller)) {
+        switch waiting[index]?.endCheck(owner.policies.policy(of: pending.caller), unsure: cluster.unsure) {
         case .refused(let answer): return finish(index, answer, edge, &cluster)
         case .passed(let call): return begin(call, of: pending.caller, index, edge, owner, &cluster, at: now)
         case nil: break
@@ -171,7 +171,8 @@ struct Calls {
         case .exportUser: ExportUser.advance(index, &self, edge, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
         case .explain, .clusterLoad: finish(index, .explained(pending.answered.explanations), edge, &cluster)
-        case .checkRelations(let users, _, _): finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
+        case .checkRelations(let users, _, _):
+            finish(index, .relationsChecked(pending.relations(of: users, unsure: cluster.unsure)), edge, &cluster)
         // The answer of one owner is the whole answer, or ``ProfileGathering`` has the parts.
         default: break
         }
@@ -277,7 +278,7 @@ struct Calls {
             .querySessions where !pending.records.isEmpty:
             finishQuery(index, edge, owner, &cluster)
         case .checkRelations(let users, _, _) where pending.phase != .running:
-            finish(index, .relationsChecked(pending.relations(of: users)), edge, &cluster)
+            finish(index, .relationsChecked(pending.relations(of: users, unsure: cluster.unsure)), edge, &cluster)
         case .explain where !pending.answered.explanations.isEmpty, .clusterLoad where !pending.answered.explanations.isEmpty:
             finish(index, .explained(pending.answered.explanations), edge, &cluster)
         case .getUsersProfile, .getFriendList: ProfileGathering.finish(index, &self, edge, &cluster)

@@ -70,14 +70,20 @@ enum ProfileGathering {
     }
 
     /// Answers the call with what has arrived. Users whose owner has not answered have no profile in the answer.
+    ///
+    /// Neither do unknown users about whom this node may not know better: their owner may have the profile.
     static func finish(_ index: PendingCalls.CallIndex, _ calls: inout Calls, _ edge: borrowing Edge, _ cluster: inout Cluster) {
         guard let pending = calls.waiting[index] else { return }
         let parts = pending.answered.profiles
+        let unsure = cluster.unsure
+        let profile = { (user: UserID) in
+            parts.profiles[user].flatMap { $0.isKnown || user == pending.caller || !unsure.contains(user) ? $0 : nil }
+        }
         switch (pending.call, parts.list) {
         case (.getUsersProfile, _):
-            calls.finish(index, .profiles(pending.users.map { parts.profiles[$0] }, users: pending.users), edge, &cluster)
+            calls.finish(index, .profiles(pending.users.map(profile), users: pending.users), edge, &cluster)
         case (.getFriendList, let list?):
-            let page = FriendPage(list)?.json { parts.profiles[UserID($0, besides: pending.caller)]?.json }
+            let page = FriendPage(list)?.json { profile(UserID($0, besides: pending.caller))?.json }
             calls.finish(index, .listed(page ?? list), edge, &cluster)
         default: calls.finish(index, .refused(.unavailable), edge, &cluster)
         }

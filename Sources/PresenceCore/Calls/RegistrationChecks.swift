@@ -26,13 +26,18 @@ extension PendingCalls.Pending {
     /// older than the setting.
     ///
     /// A call with a key goes on also without any user. The owner may have the answer of an earlier attempt, when the app knew the users.
-    mutating func endCheck(_ policy: Policy) -> Check? {
+    ///
+    /// The call is answered 50001 if one of the users is `unsure`: the user's owner, which is not heard, may have the registration.
+    mutating func endCheck(_ policy: Policy, unsure: UnsureUsers) -> Check? {
         switch phase {
         case .checkingCaller:
-            guard areKnown == [true] else { return .refused(.refused(.noSuchUser([caller]))) }
+            guard areKnown == [true] else {
+                return .refused(.refused(unsure.contains(caller) ? .unavailable : .noSuchUser([caller])))
+            }
             phase = .running
         case .checkingTargets:
             excluded = zip(users, areKnown).filter { !$1 }.map(\.0)
+            if excluded.contains(where: unsure.contains) { return .refused(.refused(.unavailable)) }
             if case .unsubscribeUserStatus = call, policy.errorShape == .wholeCall, !excluded.isEmpty {
                 return .refused(.refused(.noSuchUser(excluded)))
             }

@@ -109,14 +109,16 @@ enum RelationGathering {
 }
 
 extension PendingCalls.Pending {
-    /// The result for each user, from the answers that have arrived.
-    func relations(of users: [UserID]) -> [UserRelation] {
+    /// The result for each user, from the answers that have arrived. A record does not show that an `unsure` user does not exist.
+    func relations(of users: [UserID], unsure: UnsureUsers) -> [UserRelation] {
         guard case .checkingRelations(let checks) = phase else { return [] }
         return users.enumerated().map { index, user in
-            let isAnswered = checks.answered.contains(user) && (records.isEmpty || records[index] != nil)
+            var isKnown = records.isEmpty ? true : records[index]?.isOfKnownUser
+            if isKnown == false, unsure.contains(user) { isKnown = nil }
+            let isAnswered = checks.answered.contains(user) && isKnown != nil
             return UserRelation(
                 user: user, isListed: checks.own.contains(user), hasCaller: isAnswered ? checks.others.contains(user) : nil,
-                isUnknown: !records.isEmpty && records[index]?.isOfKnownUser == false)
+                isUnknown: isKnown == false)
         }
     }
 }

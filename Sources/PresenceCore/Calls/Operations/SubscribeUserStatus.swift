@@ -144,7 +144,7 @@ extension Calls {
     mutating func continueSubscribe(
         _ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
-        if waiting[index]?.followerSums == nil, let refusal = excludeUnknown(index, owner) {
+        if waiting[index]?.followerSums == nil, let refusal = excludeUnknown(index, owner, unsure: cluster.unsure) {
             return finish(index, .refused(refusal), edge, &cluster)
         }
         subscribe(index, edge, owner, &cluster)
@@ -163,11 +163,15 @@ extension Calls {
         finish(index, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
     }
 
-    /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37).
-    private mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: borrowing Owner) -> Refusal? {
+    /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37, or a target
+    /// is `unsure`).
+    private mutating func excludeUnknown(
+        _ index: PendingCalls.CallIndex, _ owner: borrowing Owner, unsure: UnsureUsers
+    ) -> Refusal? {
         guard let pending = waiting[index], owner.policies.policy(of: pending.caller).mustBeRegistered else { return nil }
         let unknown = zip(pending.users, pending.records).filter { $1?.isOfKnownUser == false }.map(\.0)
         guard !unknown.isEmpty else { return nil }
+        if unknown.contains(where: unsure.contains) { return .unavailable }
         if owner.policies.policy(of: pending.caller).errorShape == .wholeCall { return .noSuchUser(unknown) }
         let known = pending.records.indices.filter { pending.records[$0]?.isOfKnownUser != false }
         waiting[index]?.users = known.map { pending.users[$0] }
