@@ -8,7 +8,7 @@ public enum ZIMUserOnlineStatus: Int, Sendable {
     case offline = 1
     /// The user has logged out.
     case logout = 2
-    /// The own status (Z22), or that of a user whose owner did not answer.
+    /// The own status (Z22), or that of a user who was asked about and whose owner the node did not hear.
     case unknown = 99
 }
 
@@ -46,6 +46,13 @@ public struct ZIMUserStatus: Sendable, Equatable {
     init(queried status: UserStatus, ownID: String?) {
         var status = status
         status.lastUpdateTime = status.lastOnlineStatusUpdateTime
+        self.init(asked: status, ownID: ownID)
+    }
+
+    /// Makes the status that an answer has. It is unknown if the node may not know better: the user's owner may say otherwise.
+    init(asked status: UserStatus, ownID: String?) {
+        var status = status
+        if status.isUnsure { status.statusType = .unknown }
         self.init(status, ownID: ownID)
     }
 
@@ -132,13 +139,13 @@ public struct ZIMSubscribedUserStatusQueryConfig: Sendable, Equatable {
 
 /// One subscription.
 public struct ZIMUserStatusSubscription: Sendable, Equatable {
-    /// The user and its current status; ``ZIMUserOnlineStatus/unknown`` if the user's owner did not answer.
+    /// The user and its current status; ``ZIMUserOnlineStatus/unknown`` if the user's owner did not answer, or is not heard.
     public let userStatus: ZIMUserStatus
     /// The time at which it ends, in milliseconds since 1970; 0 for never.
     public let subscribeExpiredTime: Int64
 
     package init(_ subscription: Subscription, ownID: String?) {
-        userStatus = subscription.userStatus.map { ZIMUserStatus($0, ownID: ownID) } ?? ZIMUserStatus(unknown: subscription.userID)
+        userStatus = subscription.userStatus.map { ZIMUserStatus(asked: $0, ownID: ownID) } ?? ZIMUserStatus(unknown: subscription.userID)
         subscribeExpiredTime = subscription.expiresAt ?? 0
     }
 }
