@@ -22,7 +22,7 @@ import Testing
             try await fixture.call("publishEvent", "{\"value\":\(value),\"sendToOnlineUsersOnly\":false}", as: user)
         }
         for user in names { #expect(try await publish(10_000, as: user).status == 200) }
-        fixture.nodes[1].signal(SIGSTOP)
+        try fixture.nodes[1].standStill()
         let answers = try await withThrowingTaskGroup(of: (user: String, answered: Answered).self) { calls in
             for user in names {
                 calls.addTask {
@@ -73,7 +73,7 @@ import Testing
         var events = try fixture.events("follower").makeAsyncIterator()
         let followed = try await fixture.call("subscribeUserStatus", "{\"userIDs\":[\(users)],\"expiry\":3600}", as: "follower")
         #expect(followed.status == 200)
-        fixture.nodes[1].signal(SIGSTOP)
+        try fixture.nodes[1].standStill()
         let refused = try await withThrowingTaskGroup(of: HTTPExchange.Response.self) { calls in
             for user in names { calls.addTask { try await publishAgain(as: user, node: 0, in: fixture) } }
             return try await calls.reduce(into: []) { $0.append($1) }
@@ -111,7 +111,7 @@ import Testing
     /// The other node keeps the second copy of every change. While it is paused, each read waits for the change before it.
     @Test("Of calls that fail together, only those that may have written say that they may take effect") func reads() async throws {
         let fixture = try await ServedCluster.start(nodes: 2)
-        fixture.nodes[1].signal(SIGSTOP)
+        try fixture.nodes[1].standStill()
         let answers = try await withThrowingTaskGroup(of: Answered.self) { calls in
             for user in (0..<6).map({ "user\($0)" }) {
                 calls.addTask {

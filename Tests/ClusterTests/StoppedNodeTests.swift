@@ -92,7 +92,7 @@ import Testing
         }
         for connection in accepted { _ = try await connection.receiveAnswer() }
 
-        cluster.nodes[2].signal(SIGSTOP)
+        try cluster.nodes[2].standStill()
         let latest = try await hide(in: cluster)
         #expect(latest > 0)
         for (number, connection) in accepted.enumerated() {

@@ -22,7 +22,7 @@ import Testing
         #expect(!(try await bob.receive(until: "onSubscriptionSyncCompleted")).contains("isUnsure"))
         #expect(try await flags(cluster) == [false, false])
 
-        for node in cluster.nodes.dropFirst() { node.signal(SIGSTOP) }
+        for node in cluster.nodes.dropFirst() { try node.standStill() }
         let stoppedAt = ContinuousClock.now
         let marked = try await bob.receive(until: #""isUnsure":true"#)
         #expect(marked.contains("\nid: 0\n"), "a client that resumes elsewhere is sent everything: \(marked)")

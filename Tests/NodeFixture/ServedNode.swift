@@ -174,6 +174,17 @@ package final class ServedNode: @unchecked Sendable {
 
     package func signal(_ number: Int32) { if process.isRunning { Glibc.kill(process.processIdentifier, number) } }
 
+    /// Stops the process until SIGCONT. Returns when it stands still.
+    ///
+    /// A process that was sent SIGSTOP runs on until one of its threads takes the signal: on a busy machine, long enough for an answer.
+    package func standStill() throws {
+        signal(SIGSTOP)
+        var report = siginfo_t()
+        while waitid(P_PID, id_t(process.processIdentifier), &report, WSTOPPED) != 0 {
+            guard errno == EINTR else { throw TestFailure("\(nodeID) does not stand still: error \(errno)") }
+        }
+    }
+
     /// Asks the node to end, and waits for it. Throws if the node has ended before, or with another code than 0.
     package func stop() async throws {
         guard !isReleased.withLock({ $0 }) else { return }

@@ -115,7 +115,7 @@ import Testing
         defer { reading.cancel() }
         try await fixture.until("the watcher sees all") { users.allSatisfy { seen.newest[$0]?.statusType == .online } }
         let states = clients.map(\.connectionChanges)
-        process.signal(SIGSTOP)
+        try process.standStill()
         let start = ContinuousClock.now
         #expect(try await clients[0].getUserStatus(["ann"]).userStatusList.map(\.statusType) == [.online])
         for (user, client) in zip(clientUsers, clients) {
