@@ -100,6 +100,18 @@ extension ChainTests {
         expectEmpty([.pendencyIn, .pendencyOut, .chainOutbox], of: [ann, ben])
     }
 
+    @Test("An import of two friends, one of whom is being added, takes two places of the list") mutating func importDuringAddition() {
+        set(#"{"friends.max":2}"#)
+        let third = cluster.user(ownedBy: 1, number: 1)
+        cluster.losing = [(0, 1)]
+        begin(addition(of: ben), by: ann, on: 0)
+        #expect(list(.chainOutbox, of: ann) == [ben])
+        let friends = [ben, third].map { FriendImport(user: user($0)) }
+        cluster.call(.friendCall(.importFriends(friends)), by: ann, on: 0, origin: .backEndForCaller)
+        cluster.advance(.milliseconds(20), step: .milliseconds(20))
+        #expect(list(.friend, of: ann) == [ben, third].sorted())
+    }
+
     @Test("With 2,999 friends and two open additions the second one is refused with 30010") mutating func lastPlace() {
         for first in stride(from: 0, to: 2_999, by: 100) {
             let friends = (first..<min(first + 100, 2_999)).map { FriendImport(user: user("friend\($0)")) }

@@ -18,7 +18,7 @@ extension ChainRules {
             let code: ChainCode
             if isFriend(key) {
                 code = isOfCall(user.list(.friend).entry(for: key)) ? .done : .alreadyFriend
-            } else if let refusal = refusalOfImport(of: key, after: changes.count) {
+            } else if let refusal = refusalOfImport(of: key, after: changes.map(\.key)) {
                 code = refusal
             } else if let ids = groups.ids(named: friend.change.groups ?? []) {
                 changes.append(.set(Friend(friend, groupIDs: ids, at: time, declared: policy.chain.friendFields), key))

@@ -56,11 +56,11 @@ struct ChainRules {
 
     private func openCommand(to other: String) -> ChainCommand? { (fact(other) as OutboxCommand?)?.command }
 
-    /// The friends that open commands may still add, without the one to `other`.
-    private func reservedCount(besides other: String) -> Int {
+    /// The number of friends that open commands may still add, without the one to `other` and those to the users that the same call adds.
+    private func reservedCount(besides other: String, _ added: [String] = []) -> Int {
         user.list(.chainOutbox).entries.count { entry in
             guard entry.key != other, !isFriend(entry.key), let open: OutboxCommand = entry.fact(of: user.record.user) else { return false }
-            return open.command.addsFriend
+            return open.command.addsFriend && !added.contains(entry.key)
         }
     }
 
@@ -71,10 +71,10 @@ struct ChainRules {
 
     /// The reason why `other` may not become a friend without a request; nil for none.
     ///
-    /// - Parameter count: the friends that the same call adds before this one.
-    func refusalOfImport(of other: String, after count: Int) -> ChainCode? {
+    /// - Parameter added: the friends that the same call adds before this one.
+    func refusalOfImport(of other: String, after added: [String]) -> ChainCode? {
         if blocks(other) { return .blockedBySelf }
-        let taken = user.list(.friend).liveCount + reservedCount(besides: other) + count
+        let taken = user.list(.friend).liveCount + reservedCount(besides: other, added) + added.count
         return taken < policy.chain.friendsMax ? nil : .selfFull
     }
 
