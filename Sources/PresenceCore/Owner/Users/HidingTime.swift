@@ -38,7 +38,8 @@ struct HidingTime {
         var end = min(askedAt + longest - age, max(askedAt, changedAt) + grace)
         // A user whom push reaches stays ONLINE after the loss.
         if pushDevices.isEmpty, let lossEnd = owner.users[user].lastGraceDeadline {
-            end = min(end, now.wall + (lossEnd - now.instant).wholeMilliseconds)
+            // Rounded up: the loss does not end in an earlier millisecond than this.
+            end = min(end, now.wall + (lossEnd - now.instant + .nanoseconds(999_999)).wholeMilliseconds)
         }
         return end > now.wall ? end : nil
     }
