@@ -112,6 +112,31 @@ extension ChainTests {
         #expect(list(.friend, of: ann) == [ben, third].sorted())
     }
 
+    @Test("A repeated deletion of all friends is answered with those whom an earlier attempt has deleted")
+    mutating func deletionOfAllAgain() {
+        #expect(add(ben, by: ann) == 0)
+        // The answer of the other owner is lost, and then the owner dies.
+        cluster.losing = [(1, 0)]
+        cluster.call(.chain(.deleteAll(isTwoWay: true)), by: ann, on: 2)
+        cluster.advance(.milliseconds(200))
+        cluster.kill(0)
+        cluster.losing = []
+        cluster.advance(.seconds(8))
+        #expect(cluster.lastAnswer(on: 2)?.outcomes == [ChainOutcome(user: user(ben), code: .done)])
+        expectEmpty([.friend, .chainOutbox], of: [ann, ben])
+    }
+
+    @Test("That no friend is left is answered once the deletions are on two disks") mutating func deletionOfAllTwice() {
+        #expect(add(ben, by: ann) == 0)
+        cluster.losing = [(0, 1), (0, 2)]
+        let answersCount = cluster.processes[0].answers.count
+        for _ in 0..<2 { begin(.deleteAll(isTwoWay: false), by: ann, on: 0) }
+        #expect(list(.friend, of: ann) == [] && cluster.processes[0].answers.count == answersCount)
+        restoreLinks()
+        cluster.advance(.seconds(3))
+        #expect(cluster.processes[0].answers.count == answersCount + 2)
+    }
+
     @Test("With 2,999 friends and two open additions the second one is refused with 30010") mutating func lastPlace() {
         for first in stride(from: 0, to: 2_999, by: 100) {
             let friends = (first..<min(first + 100, 2_999)).map { FriendImport(user: user("friend\($0)")) }

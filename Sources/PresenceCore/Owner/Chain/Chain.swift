@@ -84,10 +84,10 @@ struct Chain {
         }
         let kept = AnsweredCalls(request: request, peer: peer, now: now)
         guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
-            let outcomes = call.decisions(of: request.user, owner).map { ChainOutcome(user: $0.user, code: .wrongGroup) }
+            let outcomes = call.decisions(in: request, owner).map { ChainOutcome(user: $0.user, code: .wrongGroup) }
             return kept.answer(outcomes, of: &owner, into: &cluster.outbox)
         }
-        let decisions = call.decisions(of: request.user, owner)
+        let decisions = call.decisions(in: request, owner)
         // None of the call's users has a valid ID, or no friend is left.
         guard !decisions.isEmpty else { return kept.answer([], of: &owner, into: &cluster.outbox) }
         lastCall += 1
@@ -477,31 +477,6 @@ extension ChainCall {
             case .command, .deleteOneWay: false
             }
         }
-    }
-
-    /// The decisions of a call of this user, in its order.
-    fileprivate func decisions(of user: UserID, _ owner: borrowing Owner) -> [(user: UserID, decision: Decision)] {
-        switch self {
-        case .add(let other, let request, let isTwoWay, _): [(other, .command(.add(request, isTwoWay: isTwoWay)))]
-        case .respond(let other, let command): [(other, .command(command))]
-        case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
-        case .deleteAll(let isTwoWay):
-            owner.index(ofKnown: user).map { owner.users[$0].list(.friend).page(after: nil, limit: Self.deletedMax).answerable }?
-                .map { (UserID($0.key, besides: user), isTwoWay ? .command(.delete) : .deleteOneWay) } ?? []
-        case .setBlocked(let users, let isBlocked): users.map { ($0, isBlocked ? .command(.block) : .unblock) }
-        }
-    }
-}
-
-extension [RowList.Entry] {
-    /// The first rows whose keys fit into the row that keeps the answer of a call.
-    fileprivate var answerable: Self {
-        var bytesCount = 0
-        return Array(
-            prefix { entry in
-                bytesCount += entry.key.utf8.count
-                return bytesCount <= Limits.rowBytesMax / 4
-            })
     }
 }
 

@@ -48,9 +48,12 @@ struct AnsweredCalls {
         if let answer { keep(answer, of: &owner, into: &outbox) }
     }
 
-    /// Answers a call of the relationship chain that makes no decision.
+    /// Answers a call of the relationship chain that makes no decision. It rests on rows of earlier calls, which are on two disks then.
     func answer(_ outcomes: [ChainOutcome], of owner: inout Owner, into outbox: inout Outbox) {
-        guard request.key != nil else { return outbox.answer(request.id, .chained(outcomes), to: peer) }
+        guard request.key != nil else {
+            let answer = Continuation.answer(id: request.id, of: request.user, .chained(outcomes), to: peer)
+            return outbox.deferred.append(DeferredContinuation(users: [request.user], continuation: answer))
+        }
         outbox.answerWhenStored(request, .chained(outcomes), to: peer)
         keepAnswer(of: &owner, into: &outbox)
     }
