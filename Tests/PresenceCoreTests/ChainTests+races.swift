@@ -126,6 +126,20 @@ extension ChainTests {
         expectEmpty([.friend, .chainOutbox], of: [ann, ben])
     }
 
+    @Test("An imported friend who blocks the user stays, although the friend's owner dies after an earlier deletion")
+    mutating func importedBlocker() {
+        #expect(decide(.setBlocked([user(ann)], true), by: ben) == 0)
+        for isLast in [false, true] {
+            cluster.call(.friendCall(.importFriends([FriendImport(user: user(ben))])), by: ann, on: 0, origin: .backEndForCaller)
+            cluster.advance(.milliseconds(50))
+            #expect(list(.friend, of: ann) == [ben])
+            if !isLast { #expect(decide(.deleteAll(isTwoWay: true), by: ann) == 0) }
+        }
+        cluster.kill(1)
+        cluster.advance(.seconds(8))
+        #expect(list(.friend, of: ann) == [ben] && list(.friend, of: ben) == [])
+    }
+
     @Test("That no friend is left is answered once the deletions are on two disks") mutating func deletionOfAllTwice() {
         #expect(add(ben, by: ann) == 0)
         cluster.losing = [(0, 1), (0, 2)]

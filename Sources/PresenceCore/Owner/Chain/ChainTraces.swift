@@ -139,11 +139,16 @@ extension OwnedUser {
     /// Another owner may have written it that did not know the block: on the other side of a split, or after this node had died with the
     /// block on its own disk alone. The other user may then have this one as a friend. A newer decision in the outbox may have replaced the
     /// block there, before the other user's owner heard of it.
+    ///
+    /// A friend whom the other user has removed by a decision does not count: that user has removed this one as well. It may have brought
+    /// this one back by an import, which no block refuses.
     func mayOutliveBlock(of other: String) -> Bool {
         guard let block = lastBlock(of: other) else { return false }
         if let decided = list(.chainOutbox).entry(for: other), decided.version.stamp > block.correctionStamp { return true }
         return [Row.Kind.friend, .pendencyIn, .pendencyOut].contains { kind in
-            list(kind).entry(for: other).map { $0.version.stamp > block.stamp } ?? false
+            guard let entry = list(kind).entry(for: other), entry.version.stamp > block.stamp else { return false }
+            guard kind == .friend, entry.isRemoved else { return true }
+            return entry.version.decision(between: record.user, UserID(other, besides: record.user))?.other != record.user
         }
     }
 
