@@ -102,7 +102,10 @@ import Testing
             #expect(asUser == refusal)
             guard case .userStatusList(let records, _, _)? = answer(.getUserStatus(ghost)),
                 case .profiles(let profiles, _)? = answer(.getUsersProfile(ghost))
-            else { return Issue.record("no answer") }
+            else {
+                Issue.record("no answer")
+                return
+            }
             #expect(records.map { $0 == nil } == [isCutOff])
             #expect(profiles.map { $0 == nil } == [isCutOff])
         }
