@@ -71,6 +71,24 @@ import Testing
         for node in 0..<3 { #expect(list(.friend, of: ann, on: node) == [ben]) }
     }
 
+    @Test("An imported friend who is changed in the same millisecond stays when the owner starts again")
+    mutating func changedImport() throws {
+        for number in 0..<4 {
+            let name = cluster.user(ownedBy: 1, number: number + 1)
+            cluster.call(.friendCall(.importFriends([FriendImport(user: user(name))])), by: ann, on: 0)
+            var change = FriendChange()
+            for remark in 0...number {
+                change.remark = "\(remark)"
+                cluster.call(.friendCall(.modifyFriend(user(name), change)), by: ann, on: 0)
+            }
+        }
+        cluster.advance(.milliseconds(50))
+        cluster.kill(0)
+        try cluster.restart(0)
+        cluster.advance(.seconds(5), step: .milliseconds(100))
+        for node in 0..<3 { #expect(list(.friend, of: ann, on: node).count == 4) }
+    }
+
     @Test("A friend cannot be added twice, and only a friend can be deleted (P14, P15)") mutating func twice() {
         add(ben, by: ann)
         #expect(add(ben, by: ann) == 30_001)

@@ -39,7 +39,9 @@ extension OwnerRequest {
     /// Writes changes of the user's own lists, all at one new version.
     func write(_ changes: [ChainRules.Change], on owner: inout Owner, into outbox: inout Outbox) {
         guard !changes.isEmpty else { return }
-        let version = owner.nextVersion(at: now)
+        var version = owner.nextVersion(at: now)
+        // Otherwise the owner would ask after a restart whether the decision that has added the friend counts, and nobody has made it.
+        if changes.contains(where: { $0.seemsDecided(at: version) }) { version = owner.nextVersion { $0.nextImport(at: now) } }
         owner.write(changes, of: owner.index(of: id), decidedAt: version, in: &outbox[at: now])
     }
 

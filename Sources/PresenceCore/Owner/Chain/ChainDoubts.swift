@@ -155,6 +155,14 @@ extension ChainDoubts {
     }
 }
 
+extension ChainRules.Change {
+    /// Whether the row of the change would look like that of a decision which has added the friend: see ``Row/decision``.
+    func seemsDecided(at version: Version) -> Bool {
+        guard let friend = fact as? Friend else { return false }
+        return friend.addTime == version.milliseconds && version.mayBeOfDecision
+    }
+}
+
 extension Row {
     /// The decision that has added a friend or a received request; nil for any other row.
     ///

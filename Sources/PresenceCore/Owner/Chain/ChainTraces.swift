@@ -165,7 +165,8 @@ extension VersionClock {
     /// never have the same stamp. The other two are for the end of such a decision: newer than its rows, and older than a later decision.
     mutating func nextDecision(of pair: ChainPair, at now: Now) -> Version { next(at: now.wall, ofFour: pair.place) }
 
-    /// The version of friends that a back end brings along. No decision of another user has it, so nobody asks that user's owner for one.
+    /// The version of friends that a back end brings along, and of a change of a friend who was added just before. No decision of another
+    /// user has it, so nobody asks that user's owner for one.
     mutating func nextImport(at now: Now) -> Version { next(at: now.wall, ofFour: 3) }
 
     /// The version of a tombstone that ends a friendship whose row is newer than the decision. No decision has it.
