@@ -6,7 +6,7 @@ import PresenceWire
 /// histories that it does not take then stay the same.
 public enum HistoryKind: String, CaseIterable, Sendable {
     case clocksJump, disksFill, nodeIsCutOff, clocksAreWrong, twoProcessesShareID, replicasLoseRows
-    case usersBefriend, friendsHideAndBlock, clientsRepeatCalls, friendsGroupAndFollow
+    case usersBefriend, friendsHideAndBlock, clientsRepeatCalls, friendsGroupAndFollow, backEndsBringFriends, backEndsRepeatCalls
     case randomSteps
     // Only harder histories are of the following kinds.
     case deathIsLearnedInTurn, nodeRestartsCutOff, linksBreakTwice, changeIsLostWithLink, lastNodeStops, awayUsersAreRemoved
@@ -14,7 +14,9 @@ public enum HistoryKind: String, CaseIterable, Sendable {
     case visibilityIsSetTwice, clusterSplitsInHalves, registrationsWait, nodeRestartsWithSlowDisk
 
     /// Whether histories of this kind cross friends, blocks, visibilities, lists and sessions: see ``CrossPlan``.
-    var hasCrossPlan: Bool { self == .friendsHideAndBlock || self == .friendsGroupAndFollow }
+    var hasCrossPlan: Bool { self == .friendsHideAndBlock || readsGroups }
+    /// Whether clients read groups and blocklists in histories of this kind.
+    var readsGroups: Bool { self == .friendsGroupAndFollow || self == .backEndsBringFriends }
 
     /// A row of the table.
     struct Row {
@@ -99,6 +101,11 @@ public enum HistoryKind: String, CaseIterable, Sendable {
             Row(
                 .once(in: 24, of: 129_561), CrossPlan.setUp, usual + [GroupAndFollowPlan.steps, HiddenProfilePlan.steps],
                 hasRandomFaults: true)
+        case .backEndsBringFriends:
+            Row(
+                .once(in: 32, of: 12_719_094), BackEndPlan.setUp, usual + [BackEndPlan.steps, HiddenProfilePlan.steps],
+                hasRandomFaults: true)
+        case .backEndsRepeatCalls: Row(.once(in: 48, of: 12_777_179), RepeatPlan.setUp, usual + [RepeatPlan.steps])
         case .randomSteps: Row(.unlessHarder, { _, _ in }, usual + [publications, MachineFaultPlan.steps], hasRandomFaults: true)
         case .deathIsLearnedInTurn:
             Row(.once(in: 24, of: 40), DeathLearnedInTurn.setUp, [VisibilityChanges.steps, DeathLearnedInTurn.steps, publications])

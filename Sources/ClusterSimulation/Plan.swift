@@ -53,6 +53,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case loseRows(node: Int, users: [Int], LostFacts)
         /// A decision of a user about others, or a read of its friend list.
         case chain(ChainAction)
+        /// A call of an app's back end about a user's friends.
+        case backEnd(BackEndAction)
         /// A call about profiles.
         case profile(ProfileAction)
         /// A login or a renewal with a token that ends, or another login of the same device.

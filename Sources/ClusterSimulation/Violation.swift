@@ -84,7 +84,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case friendsAreExact
         /// A client that applies the changes since any list that it had holds the owner's list.
         case syncEqualsList
-        /// At rest nobody is a friend, or has a request, of a user whom one of the two blocks. Excused are splits.
+        /// At rest nobody is a friend, or has a request, of a user whom one of the two blocks. Excused are splits. An import respects only
+        /// the blocks of the user who gets the friend.
         case blockedIsNoFriend
         /// A session that stays open is told exactly the changes of its user's lists, or that it must fetch them.
         case noticesMatchLists

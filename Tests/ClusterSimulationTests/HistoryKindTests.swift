@@ -6,7 +6,8 @@ import Testing
 @Suite struct HistoryKindTests {
     private static let notHarder: Set<HistoryKind> = [
         .clocksJump, .disksFill, .nodeIsCutOff, .clocksAreWrong, .twoProcessesShareID, .replicasLoseRows, .usersBefriend,
-        .friendsHideAndBlock, .clientsRepeatCalls, .friendsGroupAndFollow, .randomSteps,
+        .friendsHideAndBlock, .clientsRepeatCalls, .friendsGroupAndFollow, .backEndsBringFriends, .backEndsRepeatCalls,
+        .randomSteps,
     ]
 
     private func kinds(isHarder: Bool) -> Set<HistoryKind> {

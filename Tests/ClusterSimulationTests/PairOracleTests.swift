@@ -137,6 +137,56 @@ import Testing
         #expect(decide(6, .block, .alreadyBlocked, isByFirst: false) == .otherBlocks)
     }
 
+    @Test("An import makes one user a friend of the other, leaves the requests, and contradicts a block") mutating func imports() {
+        let bring = PairDecision.bring(namesGroup: false)
+        decide(1, .add(isTwoWay: true), .pending, isByFirst: false, allowed: .confirm)
+        #expect(decide(2, bring, .done) == nil)
+        #expect(oracle.problem(with: [.ownFriend, .otherSent, .ownReceived]) == nil)
+        #expect(decide(3, bring, .alreadyFriend) == nil)
+        #expect(decide(4, bring, .done) == .ownFriend)
+        oracle = PairOracle()
+        decide(1, .block, .done)
+        #expect(decide(2, bring, .blockedBySelf) == nil)
+        #expect(decide(3, bring, .done) == .ownBlocks)
+        #expect(decide(4, .bring(namesGroup: true), .alreadyFriend) == nil)
+    }
+
+    @Test(
+        "A forced addition needs no approval, and a user who forbids requests refuses it",
+        arguments: [ChainPolicy.AllowType.confirm, .deny])
+    mutating func force(allowed: ChainPolicy.AllowType) {
+        let force = PairDecision.add(isTwoWay: true, isForced: true)
+        #expect(decide(1, force, .done, allowed: allowed) == (allowed == .deny ? .otherFriend : nil))
+        oracle = PairOracle()
+        #expect(decide(1, force, .forbidden, allowed: allowed) == nil)
+        #expect(!force.effects.sets.contains(.ownSent))
+    }
+
+    @Test("The deletion of all friends contradicts a friend whom it does not name, unless an earlier attempt may have found it")
+    mutating func deleteAny() {
+        let delete = PairDecision.deleteAny(isTwoWay: true)
+        decide(1, .add(isTwoWay: true), .done)
+        #expect(decide(2, delete, .noFriend) == .ownFriend)
+        oracle = PairOracle()
+        decide(1, .add(isTwoWay: true), .done)
+        ask(2, delete)
+        let claims = delete.claims(of: .noFriend, oracle.settled(before: 2)!, allowed: [.any], mayBeRetry: true)
+        #expect(oracle.answer(2, claims, isTrusted: true, endsDoubt: .min, at: 0) == nil)
+        #expect(oracle.known[.ownFriend] == false && oracle.known[.otherFriend] == nil)
+        oracle = PairOracle()
+        decide(1, .add(isTwoWay: true), .done)
+        #expect(decide(2, delete, .done) == nil)
+        #expect(oracle.problem(with: []) == nil)
+    }
+
+    @Test("A decision is the only maker of a fact if nothing else can have made it meanwhile") mutating func onlyMaker() {
+        let bring = PairDecision.bring(namesGroup: false)
+        ask(1, bring)
+        #expect(oracle.isOnlyMaker(1, of: .ownFriend) && !oracle.isOnlyMaker(2, of: .ownFriend))
+        ask(2, .add(isTwoWay: true), isByFirst: false)
+        #expect(!oracle.isOnlyMaker(1, of: .ownFriend) && !oracle.isOnlyMaker(2, of: .ownFriend))
+    }
+
     @Test("Each fact is its own after it was seen from both sides") func flipping() {
         #expect(PairFacts.all.elements.count == 8)
         for fact in PairFacts.all.elements { #expect(fact.flipped != fact && fact.flipped.flipped == fact) }

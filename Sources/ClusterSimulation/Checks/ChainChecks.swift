@@ -21,12 +21,13 @@ enum ChainChecks {
 
     /// Records that a call is about to be made.
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
+        BackEndChecks.asked(call, by: user, &cluster)
+        if let call = DecidingCall(call) {
+            cluster.truth.chain.ask(call, by: user, allowed: allowed(cluster), at: cluster.time)
+            forgetShown(call, by: user, &cluster)
+        }
         switch call {
-        case .chain(let chainCall):
-            cluster.truth.chain.ask(chainCall, by: user, allowed: allowed(cluster), at: cluster.time)
-            forgetShown(chainCall, by: user, &cluster)
-            guard case .setBlocked(_, true) = chainCall, cluster.options.kind.hasCrossPlan else { return }
-            cluster.truth.oracles[user].noteHiding()
+        case .chain(.setBlocked(_, true)): if cluster.options.kind.hasCrossPlan { cluster.truth.oracles[user].noteHiding() }
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
         case .friendCall(let friendCall):
             ProfileChecks.asked(friendCall, by: user, &cluster)
@@ -45,13 +46,7 @@ enum ChainChecks {
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
         case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
-            for outcome in outcomes { cluster.stage.counts.note(outcome.code) }
-            forgetShown(chainCall, by: call.user, &cluster)
-            let byUser = ProfileChecks.allowTypes(in: chainCall, since: call.at, cluster)
-            let problem = cluster.truth.chain.answered(
-                outcomes, to: chainCall, by: call.user, askedAt: call.at, allowed: .init(byApp: allowed(cluster), byUser: byUser),
-                trust(in: call, isAlone: isAlone, cluster), at: cluster.time)
-            if let problem { cluster.violate(.chainIsAcknowledged, problem) }
+            decided(outcomes, by: .chain(chainCall), call, isAlone: isAlone, &cluster)
         case (.getFriendList(let query), .listed(let bytes)):
             cluster.truth.chain.lists[call.user].isReading = false
             guard let json = try? JSONReader.read(bytes) else {
@@ -64,9 +59,23 @@ enum ChainChecks {
         }
     }
 
+    /// Handles the results of decisions.
+    static func decided(
+        _ outcomes: [ChainOutcome], by deciding: DecidingCall, _ call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster
+    ) {
+        for outcome in outcomes { cluster.stage.counts.note(outcome.code) }
+        forgetShown(deciding, by: call.user, &cluster)
+        if isTrusted(isAlone: isAlone, cluster) { BackEndChecks.noteMade(outcomes, by: deciding, call, &cluster) }
+        let byUser = ProfileChecks.allowTypes(in: deciding, since: call.at, cluster)
+        let problem = cluster.truth.chain.answered(
+            outcomes, to: deciding, by: call.user, askedAt: call.at, allowed: .init(byApp: allowed(cluster), byUser: byUser),
+            trust(in: call, isAlone: isAlone, cluster), at: cluster.time)
+        if let problem { cluster.violate(.chainIsAcknowledged, problem) }
+    }
+
     /// Forgets what the users of a call were shown of each other: a friendship may begin, or end.
-    private static func forgetShown(_ call: ChainCall, by user: Int, _ cluster: inout SimulatedCluster) {
-        for other in call.pairDecisions.compactMap({ cluster.userIndex($0.other.id) }) {
+    private static func forgetShown(_ call: DecidingCall, by user: Int, _ cluster: inout SimulatedCluster) {
+        for (other, _) in call.decisions(of: user, usersCount: cluster.userIDs.count) {
             cluster.truth.oracles[user].forgetShown(to: other)
             cluster.truth.oracles[other].forgetShown(to: user)
         }
@@ -111,7 +120,10 @@ enum ChainChecks {
     /// Checks the lists and the profiles of all users when the cluster is at rest.
     static func finish(_ cluster: inout SimulatedCluster) {
         if cluster.truth.chain.isUsed {
-            cluster.twice { checkLists($0) }
+            cluster.twice { cluster in
+                checkLists(cluster)
+                BackEndChecks.finish(cluster)
+            }
             for user in cluster.userIDs.indices where !cluster.isBroken { checkSync(of: user, &cluster) }
         }
         if cluster.truth.profiles.isUsed, !cluster.isBroken { ProfileChecks.finish(&cluster) }

@@ -13,8 +13,10 @@ enum ChainNotices {
         let lists = cluster.truth.chain.lists[user]
         cluster.stage.counts[.noticesRead] += 1
         OwnListChecks.read(event, by: user, &cluster)
+        BackEndChecks.read(event, by: user, cluster)
         let gap = cluster.clients[client].relationship.read(name, event.data, on: stream.session) { lists.friends(at: $0) }
-        guard let gap, isUndisturbed(cluster) else { return }
+        // The client finds imported friends by the gap.
+        guard let gap, !cluster.truth.brought.hasImports(to: user), isUndisturbed(cluster) else { return }
         cluster.violate(.noticesMatchLists, "user-\(user) reads \(name): \(gap)")
     }
 
@@ -44,21 +46,23 @@ enum ChainNotices {
             guard let stream = client.stream, !cluster.isExcused(by: .stalled(until: client.stalledUntil, since: cluster.time + 1))
             else { continue }
             let told = client.relationship
+            let imported = BackEndChecks.imported(since: told.friendSequence, to: user, cluster)
+            let named = friends.subtracting(imported ?? [])
             var wrong: String?
             if told.session != stream.session {
                 wrong = "nothing"
-            } else if told.friendSequence != whole.sequence {
+            } else if told.friendSequence != whole.sequence, imported == nil {
                 wrong = "the sequence \(told.friendSequence) of its friends, right is \(whole.sequence)"
             } else if told.requestSequence != state.sequence(of: .requests) {
                 wrong = "the sequence \(told.requestSequence) of its requests, right is \(state.sequence(of: .requests))"
-            } else if told.groupSequence != state.sequence(of: .groups) {
+            } else if !BackEndChecks.knowsGroups(at: told.groupSequence, of: user, cluster) {
                 wrong = "the sequence \(told.groupSequence) of its groups, right is \(state.sequence(of: .groups))"
             } else if told.blockSequence != state.sequence(of: .blocked) {
                 wrong = "the sequence \(told.blockSequence) of its blocklist, right is \(state.sequence(of: .blocked))"
             } else if let users = told.blocked, users != blocked {
                 wrong = "that it blocks \(users.sorted()), right are \(blocked.sorted())"
-            } else if let users = told.friends, users != friends {
-                wrong = "the friends \(users.sorted()), right are \(friends.sorted())"
+            } else if let users = told.friends, users != named {
+                wrong = "the friends \(users.sorted()), right are \(named.sorted())"
             } else if let requests = told.received, requests != received {
                 wrong = "the requests of \(requests.sorted()), right are those of \(received.sorted())"
             } else if let requests = told.sent, requests != sent {

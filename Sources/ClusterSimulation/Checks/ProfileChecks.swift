@@ -90,8 +90,8 @@ enum ProfileChecks {
     // MARK: Settings of who may add a user
 
     /// The settings that say who may add the user of a call, and that a node may have followed since a moment.
-    static func allowTypes(in call: ChainCall, since moment: Nanoseconds, _ cluster: SimulatedCluster) -> [ChainPolicy.AllowType?] {
-        guard case .add(let other, _, _, _) = call, let user = cluster.userIndex(other.id) else { return [nil] }
+    static func allowTypes(in call: DecidingCall, since moment: Nanoseconds, _ cluster: SimulatedCluster) -> [ChainPolicy.AllowType?] {
+        guard case .chain(.add(let other, _, _, _)) = call, let user = cluster.userIndex(other.id) else { return [nil] }
         return cluster.truth.profiles.possibleValues(of: .allowType, of: user, since: moment).map { value in
             value?.text.flatMap { ChainPolicy.AllowType(rawValue: $0.lowercased()) }
         }

@@ -32,6 +32,7 @@ enum RepeatChecks {
                     value: value, askedAt: cluster.time, seconds: RepeatedCall.eventSeconds, isForOnlineOnly: true, isSynced: true))
         }
         let (operation, caller) = (call.call(cluster.userID), cluster.userID(call.user))
+        BackEndChecks.asked(operation, by: call.user, &cluster)
         let token = cluster.calls.add(
             SimulatedCall(user: call.user, client: nil, call: operation, at: cluster.time, attempt: attempt), at: node)
         let now = cluster.nodes[node].now(cluster.time)
@@ -80,9 +81,10 @@ enum RepeatChecks {
 
     private static func problem(after call: RepeatedCall, of story: RepeatOracle.Story, _ cluster: SimulatedCluster) -> String? {
         guard let other = call.other else { return problem(withEventsOf: call.user, story, cluster) }
-        let areFriends = call.makesFriends(allowType(cluster))
-        for (user, friend) in [(call.user, other), (other, call.user)] where lists(.friend, friend, of: user, cluster) != areFriends {
-            return "user-\(user) \(areFriends ? "does not have" : "has") the friend user-\(friend)"
+        let makesFriends = call.makesFriends(allowType(cluster))
+        for (user, friend, isFriend) in [(call.user, other, makesFriends.own), (other, call.user, makesFriends.other)]
+        where lists(.friend, friend, of: user, cluster) != isFriend {
+            return "user-\(user) \(isFriend ? "does not have" : "has") the friend user-\(friend)"
         }
         if lists(.blocked, other, of: call.user, cluster) != call.blocks {
             return "user-\(call.user) \(call.blocks ? "does not block" : "blocks") user-\(other)"

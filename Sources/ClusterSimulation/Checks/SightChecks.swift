@@ -112,22 +112,31 @@ enum SightChecks {
                     && !cluster.isExcused(by: .stalled(until: $0.stalledUntil, since: cluster.time + 1))
             }
             guard devices.count == SimulatedClient.devicesPerUser else { continue }
-            if let problem = difference(of: devices[0], devices[1], cluster.followed(by: user)) {
+            if let problem = difference(of: devices[0], devices[1], cluster) {
                 cluster.violate(.devicesAgree, "the devices of user-\(user) know \(problem)")
             }
         }
     }
 
-    private static func difference(of one: SimulatedClient, _ other: SimulatedClient, _ users: [Int]) -> String? {
+    private static func difference(of one: SimulatedClient, _ other: SimulatedClient, _ cluster: SimulatedCluster) -> String? {
         let (lists, others) = (one.relationship, other.relationship)
-        if lists.friendSequence != others.friendSequence { return "the friends \(lists.friendSequence) and \(others.friendSequence)" }
+        let told = [lists, others]
+        if lists.friendSequence != others.friendSequence,
+            !told.allSatisfy({ BackEndChecks.knowsFriends(at: $0.friendSequence, of: one.user, cluster) })
+        {
+            return "the friends \(lists.friendSequence) and \(others.friendSequence)"
+        }
         if lists.requestSequence != others.requestSequence {
             return "the requests \(lists.requestSequence) and \(others.requestSequence)"
         }
-        if lists.groupSequence != others.groupSequence { return "the groups \(lists.groupSequence) and \(others.groupSequence)" }
+        if lists.groupSequence != others.groupSequence,
+            !told.allSatisfy({ BackEndChecks.knowsGroups(at: $0.groupSequence, of: one.user, cluster) })
+        {
+            return "the groups \(lists.groupSequence) and \(others.groupSequence)"
+        }
         if lists.blockSequence != others.blockSequence { return "the blocklist \(lists.blockSequence) and \(others.blockSequence)" }
         if lists.unreadCount != others.unreadCount { return "\(lists.unreadCount) and \(others.unreadCount) unread requests" }
-        for user in users {
+        for user in cluster.followed(by: one.user) {
             let (view, known) = (one.view[user], other.view[user])
             if let view, let known, view.status.without("version") == known.status.without("version") { continue }
             // A login is not told a user who was never seen.

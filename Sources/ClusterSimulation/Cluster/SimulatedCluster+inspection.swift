@@ -23,6 +23,7 @@ extension SimulatedCluster {
             call(.kick(reason: "kicked"), by: user)
         case .loseRows(let node, let users, let part): MachineFaultChecks.lose(part, of: users, on: node, self)
         case .chain(let action): ChainChecks.perform(action, &self)
+        case .backEnd(let action): BackEndChecks.perform(action, &self)
         case .profile(let action): ProfileChecks.perform(action, &self)
         case .session(let action): SessionChecks.perform(action, &self)
         case .ownList(let action): OwnListChecks.perform(action, &self)

@@ -59,7 +59,7 @@ extension SimulatedCluster {
             if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
         case .setPolicy(let change): if !truth.policy.isBusy { call(.setAppPolicy(Array(change.utf8)), by: 0) }
-        case .publish, .loginReachable, .kick, .loseRows, .chain, .profile, .session, .ownList, .repeated, .followFriends:
+        case .publish, .loginReachable, .kick, .loseRows, .chain, .backEnd, .profile, .session, .ownList, .repeated, .followFriends:
             performApart(action)
         }
     }

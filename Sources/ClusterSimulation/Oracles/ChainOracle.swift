@@ -7,7 +7,7 @@ struct ChainOracle {
     /// A call without an answer.
     struct OpenCall {
         let user: Int
-        let call: ChainCall
+        let call: DecidingCall
         let at: Nanoseconds
         /// The number of the first decision. The others follow.
         let firstID: Int
@@ -61,12 +61,11 @@ struct ChainOracle {
 
     // MARK: Calls
 
-    mutating func ask(_ call: ChainCall, by user: Int, allowed: [ChainPolicy.AllowType], at now: Nanoseconds) {
-        if case .setBlocked(_, true) = call { hasBlocked = true }
+    mutating func ask(_ call: DecidingCall, by user: Int, allowed: [ChainPolicy.AllowType], at now: Nanoseconds) {
+        if case .chain(.setBlocked(_, true)) = call { hasBlocked = true }
         openCalls.append(OpenCall(user: user, call: call, at: now, firstID: lastID + 1, allowed: allowed))
-        for (other, decision) in call.pairDecisions {
+        for (other, decision) in call.decisions(of: user, usersCount: usersCount) {
             lastID += 1
-            guard let other = other.simulatedNumber else { continue }
             pairs[index(user, other)].ask(lastID, decision, isByFirst: user < other)
         }
     }
@@ -74,18 +73,28 @@ struct ChainOracle {
     /// Records that nodes may follow another setting of the app from now on.
     mutating func mayAllow(_ type: ChainPolicy.AllowType) { for index in openCalls.indices { openCalls[index].allowed.append(type) } }
 
-    private mutating func take(_ call: ChainCall, by user: Int, at moment: Nanoseconds) -> OpenCall? {
-        let index = openCalls.firstIndex { $0.user == user && $0.at == moment && $0.call == call }
-        return index.map { openCalls.remove(at: $0) }
+    private func openIndex(of call: DecidingCall, by user: Int, at moment: Nanoseconds) -> Int? {
+        openCalls.firstIndex { $0.user == user && $0.at == moment && $0.call == call }
+    }
+
+    private mutating func take(_ call: DecidingCall, by user: Int, at moment: Nanoseconds) -> OpenCall? {
+        openIndex(of: call, by: user, at: moment).map { openCalls.remove(at: $0) }
+    }
+
+    /// Whether a call without an answer is the only one that can have put another user on the friend list of its user.
+    func isOnlyMaker(_ call: DecidingCall, of other: Int, by user: Int, askedAt moment: Nanoseconds) -> Bool {
+        guard let open = openIndex(of: call, by: user, at: moment).map({ openCalls[$0] }),
+            let position = call.decisions(of: user, usersCount: usersCount).firstIndex(where: { $0.other == other })
+        else { return false }
+        return pair(user, other).isOnlyMaker(open.firstID + position, of: user < other ? .ownFriend : .otherFriend)
     }
 
     /// Records that a call has changed nothing, or that it may still do so.
     mutating func refused(_ asked: SimulatedCall, mayTakeEffect: Bool, at now: Nanoseconds) {
         if case .getFriendList = asked.call { lists[asked.user].isReading = false }
-        guard case .chain(let call) = asked.call, let open = take(call, by: asked.user, at: asked.at) else { return }
+        guard let call = DecidingCall(asked.call), let open = take(call, by: asked.user, at: asked.at) else { return }
         let user = asked.user
-        for (position, (other, _)) in call.pairDecisions.enumerated() {
-            guard let other = other.simulatedNumber else { continue }
+        for (position, (other, _)) in call.decisions(of: user, usersCount: usersCount).enumerated() {
             let (index, id) = (index(user, other), open.firstID + position)
             if mayTakeEffect { pairs[index].doubt(id, at: now) } else { pairs[index].refuse(id, at: now) }
         }
@@ -93,45 +102,53 @@ struct ChainOracle {
 
     /// Records the answer to a call. Returns what is wrong with it, in words; nil for nothing.
     mutating func answered(
-        _ outcomes: [ChainOutcome], to call: ChainCall, by user: Int, askedAt: Nanoseconds, allowed: Allowed, _ trust: Trust,
+        _ outcomes: [ChainOutcome], to call: DecidingCall, by user: Int, askedAt: Nanoseconds, allowed: Allowed, _ trust: Trust,
         at now: Nanoseconds
     ) -> String? {
         guard let open = take(call, by: user, at: askedAt) else { return "nobody waits for the answer to \(call)" }
-        guard outcomes.map(\.user) == call.pairDecisions.map(\.other) else { return "\(call) is answered \(outcomes)" }
+        let decisions = call.decisions(of: user, usersCount: usersCount)
+        guard let codes = call.codes(in: outcomes, of: decisions) else { return "\(call) is answered \(outcomes)" }
         let allowed = allowed.since(open)
-        var problem = trust.isComplete ? Self.problem(with: outcomes, by: user, allowed) : nil
-        for (position, (outcome, decided)) in zip(outcomes, call.pairDecisions).enumerated() {
-            guard let other = outcome.user.simulatedNumber else { continue }
-            let place = index(user, other)
-            let id = open.firstID + position
+        var problem = trust.isComplete ? Self.problem(with: codes, of: decisions, by: user, allowed) : nil
+        for (position, (code, decided)) in zip(codes, decisions).enumerated() {
+            let (other, place, id) = (decided.other, index(user, decided.other), open.firstID + position)
             // A conflict has not begun, but an earlier attempt of the same call may have.
-            guard outcome.code != .unavailable, outcome.code != .conflict else {
+            guard code != .unavailable, code != .conflict else {
                 pairs[place].doubt(id, at: now)
                 continue
             }
-            let full = isWronglyFull(outcome.code, user, other, since: askedAt)
+            let full = isWronglyFull(code, user, other, since: askedAt)
             let known = pairs[place].settled(before: id) ?? PairOracle.Known(certain: [])
             let claims = decided.decision.claims(
-                of: outcome.code, known, allowed: allowed, mayBeRetry: trust.mayBeRetry)
+                of: code, known, allowed: allowed, mayBeRetry: trust.mayBeRetry)
             let wrong = pairs[place].answer(
                 id, claims, isTrusted: trust.isComplete,
-                endsDoubt: decided.decision.endsEarlier(with: outcome.code) ? trust.arrivedBefore : .min, at: now)
-            if trust.isComplete, full { problem = problem ?? "user-\(user) is answered \(outcome.code.rawValue), and the list has room" }
+                endsDoubt: decided.decision.endsEarlier(with: code) ? trust.arrivedBefore : .min, at: now)
+            if trust.isComplete, full { problem = problem ?? "user-\(user) is answered \(code.rawValue), and the list has room" }
             guard let wrong else { continue }
             let (first, second) = ("user-\(min(user, other))", "user-\(max(user, other))")
             let value = known[user < other ? wrong : wrong.flipped] ?? false
             problem =
-                problem ?? "user-\(user) asks \(decided.decision) of user-\(other), and is answered \(outcome.code.rawValue), "
+                problem ?? "user-\(user) asks \(decided.decision) of user-\(other), and is answered \(code.rawValue), "
                 + "though it was certainly \(value) that \(wrong.words(first, second))"
         }
         return problem
     }
 
     /// The reason why an addition cannot be answered so, whatever the lists have; nil for none.
-    private static func problem(with outcomes: [ChainOutcome], by user: Int, _ allowed: [ChainPolicy.AllowType]) -> String? {
+    private static func problem(
+        with codes: [ChainCode], of decisions: [(other: Int, decision: PairDecision)], by user: Int, _ allowed: [ChainPolicy.AllowType]
+    ) -> String? {
         let needed: [ChainCode: ChainPolicy.AllowType] = [.pending: .confirm, .forbidden: .deny]
-        let wrong = outcomes.first { outcome in needed[outcome.code].map { !allowed.contains($0) } ?? false }
-        return wrong.map { "user-\(user) is answered \($0.code.rawValue) about \($0.user.id), who certainly allows \(allowed)" }
+        for (code, decided) in zip(codes, decisions) {
+            if let type = needed[code], !allowed.contains(type) {
+                return "user-\(user) is answered \(code.rawValue) about user-\(decided.other), who certainly allows \(allowed)"
+            }
+            if case .add(isTwoWay: _, isForced: true, namesGroup: _) = decided.decision, code == .pending || code == .requestsFull {
+                return "user-\(user) adds user-\(decided.other) by force, and is answered \(code.rawValue)"
+            }
+        }
+        return nil
     }
 
     /// Whether an answer says that a list is full that certainly has room.
@@ -181,7 +198,7 @@ struct ChainOracle {
         for first in 0..<usersCount {
             for second in first + 1..<usersCount {
                 let facts = facts(first, second, holds)
-                if !isSplit, let problem = Self.outlivedBlock(first, second, facts) { return problem }
+                if !isSplit, let problem = outlivedBlock(first, second, facts) { return problem }
                 if let problem = problem(first, second, facts) { return problem }
             }
         }
@@ -189,10 +206,16 @@ struct ChainOracle {
     }
 
     /// A friend or a request beside a block between the two users.
-    private static func outlivedBlock(_ first: Int, _ second: Int, _ facts: PairFacts) -> (Violation.Guarantee, String)? {
+    ///
+    /// Imports do not respect the blocks of the users whom they bring. They respect those of the user who gets the friends.
+    private func outlivedBlock(_ first: Int, _ second: Int, _ facts: PairFacts) -> (Violation.Guarantee, String)? {
         let (own, other) = ("user-\(first)", "user-\(second)")
+        var ended = PairFacts.friends.union(.requests)
+        let brought = pair(first, second).broughtSinceBlock
+        if !facts.contains(.ownBlocks), brought.contains(.ownFriend) { ended.remove(.ownFriend) }
+        if !facts.contains(.otherBlocks), brought.contains(.otherFriend) { ended.remove(.otherFriend) }
         guard let block = facts.intersection([.ownBlocks, .otherBlocks]).elements.first,
-            let left = facts.intersection(PairFacts.friends.union(.requests)).elements.first
+            let left = facts.intersection(ended).elements.first
         else { return nil }
         return (.blockedIsNoFriend, "\(block.words(own, other)), and \(left.words(own, other))")
     }
@@ -232,18 +255,13 @@ struct ChainOracle {
     }
 }
 
-extension UserID {
-    /// The number of a user of the simulation.
-    fileprivate var simulatedNumber: Int? { Int(id.dropFirst("user-".count)) }
-}
-
 extension PairDecision {
     /// Whether this answer says that the earlier decisions of the user about the other user have ended.
     fileprivate func endsEarlier(with code: ChainCode) -> Bool {
         switch self {
         case .add: code == .done || code == .pending
-        case .accept, .reject, .delete(isTwoWay: true), .block: code == .done
-        case .delete(isTwoWay: false), .unblock: false
+        case .accept, .reject, .delete(isTwoWay: true), .deleteAny(isTwoWay: true), .block: code == .done
+        case .delete(isTwoWay: false), .deleteAny(isTwoWay: false), .bring, .unblock: false
         }
     }
 }

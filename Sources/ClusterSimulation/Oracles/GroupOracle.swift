@@ -16,10 +16,32 @@ struct GroupOracle {
         var hasOverlap = false
     }
 
+    /// The calls of one user that may change what the list says about friends.
+    private struct Changes {
+        var askedCount = 0
+        /// Those that have no answer. A call without an answer stays open: it may take effect later.
+        var openCount = 0
+
+        /// The number of calls; nil while one is open.
+        var mark: Int? { openCount == 0 ? askedCount : nil }
+    }
+
+    /// The numbers of a user's calls. As long as a number stays, so does what those calls may change. It is nil while one of them is open.
+    struct Marks: Equatable {
+        /// The calls about groups.
+        let groups: Int?
+        /// The calls about the remarks of friends.
+        let remarks: Int?
+    }
+
     /// By user.
     private var names: [Int: [String: Name]] = [:]
+    private var groupChanges: [Int: Changes] = [:]
+    private var remarkChanges: [Int: Changes] = [:]
 
     mutating func ask(_ call: FriendCall, by user: Int) {
+        if call.changesGroups { Self.begin(in: &groupChanges[user, default: Changes()]) }
+        if call.changesRemark { Self.begin(in: &remarkChanges[user, default: Changes()]) }
         for text in call.changedGroups {
             var name = names[user, default: [:]][text] ?? Name()
             name.hasOverlap = name.openCount > 0
@@ -27,6 +49,11 @@ struct GroupOracle {
             name.isTaken = nil
             names[user, default: [:]][text] = name
         }
+    }
+
+    private static func begin(in changes: inout Changes) {
+        changes.askedCount += 1
+        changes.openCount += 1
     }
 
     mutating func answered(_ result: FriendCallResult, to call: FriendCall, by user: Int, at now: Nanoseconds) {
@@ -37,6 +64,8 @@ struct GroupOracle {
     mutating func refused(_ call: FriendCall, by user: Int, at now: Nanoseconds) { end(call, by: user, isDone: false, at: now) }
 
     private mutating func end(_ call: FriendCall, by user: Int, isDone: Bool, at now: Nanoseconds) {
+        if call.changesGroups { groupChanges[user, default: Changes()].openCount -= 1 }
+        if call.changesRemark { remarkChanges[user, default: Changes()].openCount -= 1 }
         for text in call.changedGroups {
             guard var name = names[user]?[text] else { continue }
             name.openCount -= 1
@@ -45,6 +74,17 @@ struct GroupOracle {
             name.since = now
             names[user]?[text] = name
         }
+    }
+
+    /// Whether a user certainly has a group of a name, and had it at a moment; nil if that is uncertain.
+    func hasGroup(named text: String, _ user: Int, askedAt moment: Nanoseconds) -> Bool? {
+        let name = names[user]?[text] ?? Name()
+        return name.since <= moment ? name.isTaken : nil
+    }
+
+    /// What tells whether the groups and the remarks of a user's friends have stayed.
+    func marks(of user: Int) -> Marks {
+        Marks(groups: groupChanges[user, default: Changes()].mark, remarks: remarkChanges[user, default: Changes()].mark)
     }
 
     /// The difference of groups that a user has read from what was certain when it asked, in words; nil for none.
@@ -59,6 +99,18 @@ struct GroupOracle {
 }
 
 extension FriendCall {
+    /// Whether the call may change what the list says about a friend, besides the groups.
+    fileprivate var changesRemark: Bool { if case .modifyFriend = self { true } else { false } }
+
+    /// Whether the call may change a group, or the groups of a friend.
+    fileprivate var changesGroups: Bool {
+        switch self {
+        case .createGroups, .deleteGroups, .renameGroup, .addToGroup, .removeFromGroup: true
+        case .modifyFriend(_, let change): change.groups != nil
+        default: false
+        }
+    }
+
     /// The names that the call may give to a group, or take from one.
     fileprivate var changedGroups: [String] {
         switch self {

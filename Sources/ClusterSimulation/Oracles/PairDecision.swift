@@ -2,23 +2,31 @@ import PresenceWire
 
 /// A decision of a user about another, as the rules of the chain define it.
 enum PairDecision: Equatable {
-    case add(isTwoWay: Bool)
+    /// Forced, it asks for no approval. With the name of a group the user's owner may refuse it by the code for a friend.
+    case add(isTwoWay: Bool, isForced: Bool = false, namesGroup: Bool = false)
     case accept(isTwoWay: Bool)
     case reject
     case delete(isTwoWay: Bool)
+    /// The deletion of the other user by a call that deletes all friends. The answer does not name those who are no friends.
+    case deleteAny(isTwoWay: Bool)
+    /// Brings the other user along as a friend in the own list alone.
+    case bring(namesGroup: Bool)
     case block
     case unblock
 
     /// The changes that it may make, as its user sees them, whatever the lists have.
     var effects: PairOracle.Effects {
         switch self {
+        case .add(isTwoWay: _, isForced: true, namesGroup: _): .init(sets: [.ownFriend, .otherFriend], clears: .requests)
         case .add: .init(sets: [.ownFriend, .otherFriend, .ownSent, .otherReceived], clears: .requests)
+        case .bring: .init(sets: .ownFriend)
         case .accept(let isTwoWay):
             // An approval by a user who has the other as a friend ends all requests.
             .init(sets: isTwoWay ? [.ownFriend, .otherFriend] : .otherFriend, clears: .requests)
         case .reject: .init(clears: [.ownReceived, .otherSent])
         // A two-way deletion also ends the user's own request.
-        case .delete(let isTwoWay): .init(clears: isTwoWay ? [.ownFriend, .otherFriend, .ownSent, .otherReceived] : .ownFriend)
+        case .delete(let isTwoWay), .deleteAny(let isTwoWay):
+            .init(clears: isTwoWay ? [.ownFriend, .otherFriend, .ownSent, .otherReceived] : .ownFriend)
         case .block: .init(sets: .ownBlocks, clears: PairFacts.friends.union(.requests))
         case .unblock: .init(clears: .ownBlocks)
         }
@@ -27,16 +35,20 @@ enum PairDecision: Equatable {
     /// Whether it changes one of two friend lists.
     var isOneWay: Bool {
         switch self {
-        case .add(let isTwoWay), .accept(let isTwoWay), .delete(let isTwoWay): !isTwoWay
+        case .add(let isTwoWay, _, _), .accept(let isTwoWay), .delete(let isTwoWay), .deleteAny(let isTwoWay): !isTwoWay
+        case .bring: true
         case .reject, .block, .unblock: false
         }
     }
 
+    /// Whether it is an import.
+    var isImport: Bool { if case .bring = self { true } else { false } }
+
     /// Whether it removes friends.
     var removes: Bool {
         switch self {
-        case .delete, .block: true
-        case .add, .accept, .reject, .unblock: false
+        case .delete, .deleteAny, .block: true
+        case .add, .bring, .accept, .reject, .unblock: false
         }
     }
 
@@ -50,25 +62,30 @@ enum PairDecision: Equatable {
         of code: ChainCode, _ known: PairOracle.Known, allowed: [ChainPolicy.AllowType], mayBeRetry: Bool
     ) -> PairOracle.Claims {
         switch self {
-        case .add(let isTwoWay): added(code, known, isTwoWay, allowed, mayBeRetry: mayBeRetry)
+        case .add: added(code, known, allowed, mayBeRetry: mayBeRetry)
+        case .bring(let namesGroup): brought(code, namesGroup: namesGroup, mayBeRetry: mayBeRetry)
         case .accept(let isTwoWay): accepted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
         case .reject:
             code == .done
                 ? answered(known, mayBeRetry: mayBeRetry)
                 : PairOracle.Claims(before: .init(isFalse: .ownReceived))
         case .delete(let isTwoWay): deleted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
+        case .deleteAny(let isTwoWay):
+            mayBeRetry && code == .noFriend
+                ? deletedBefore(isTwoWay) : deleted(code, known, isTwoWay, mayBeRetry: mayBeRetry)
         case .block: blocked(code, known, mayBeRetry: mayBeRetry)
         case .unblock: unblocked(code, mayBeRetry: mayBeRetry)
         }
     }
 
     private func added(
-        _ code: ChainCode, _ known: PairOracle.Known, _ isTwoWay: Bool, _ allowed: [ChainPolicy.AllowType], mayBeRetry: Bool
+        _ code: ChainCode, _ known: PairOracle.Known, _ allowed: [ChainPolicy.AllowType], mayBeRetry: Bool
     ) -> PairOracle.Claims {
+        guard case .add(let isTwoWay, let isForced, let namesGroup) = self else { return PairOracle.Claims() }
         var claims = PairOracle.Claims()
         switch code {
         // With lost or slow messages the friend may be of a decision that turns out not to count.
-        case .alreadyFriend: if !mayBeRetry { claims.before = .init(isTrue: .ownFriend) }
+        case .alreadyFriend: if !mayBeRetry, !namesGroup { claims.before = .init(isTrue: .ownFriend) }
         case .blockedBySelf: claims.before = .init(isTrue: .ownBlocks, isFalse: .ownFriend)
         case .blockedByOther: claims.before = .init(isTrue: .otherBlocks, isFalse: .ownBlocks)
         case .selfFull: claims.before = .init(isFalse: [.ownFriend, .ownBlocks])
@@ -92,7 +109,8 @@ enum PairDecision: Equatable {
             } else if known[.otherSent] == nil || known[.otherFriend] == nil {
                 claims.unsure = PairFacts.requests.union(.otherFriend)
             }
-            if !allowed.contains(.any), known[.otherSent] == false { claims.before[.otherFriend] = true }
+            let mayBeAdded = allowed.contains(.any) || (isForced && allowed.contains(.confirm))
+            if !mayBeAdded, known[.otherSent] == false { claims.before[.otherFriend] = true }
         default: break
         }
         return claims
@@ -148,6 +166,24 @@ enum PairDecision: Equatable {
 }
 
 extension PairDecision {
+    /// The facts after an import. It ends no request, and leaves the other user's list as it is.
+    private func brought(_ code: ChainCode, namesGroup: Bool, mayBeRetry: Bool) -> PairOracle.Claims {
+        switch code {
+        case .alreadyFriend where mayBeRetry || namesGroup: PairOracle.Claims()
+        case .alreadyFriend: PairOracle.Claims(before: .init(isTrue: .ownFriend))
+        case .blockedBySelf: PairOracle.Claims(before: .init(isTrue: .ownBlocks, isFalse: .ownFriend))
+        case .selfFull: PairOracle.Claims(before: .init(isFalse: [.ownFriend, .ownBlocks]))
+        case .done where mayBeRetry: PairOracle.Claims(after: .init(isTrue: .ownFriend))
+        case .done: PairOracle.Claims(before: .init(isFalse: [.ownFriend, .ownBlocks]), after: .init(isTrue: .ownFriend))
+        default: PairOracle.Claims()
+        }
+    }
+
+    /// The facts after a deletion of all friends that does not name the other user, because an earlier attempt may have found the friend.
+    private func deletedBefore(_ isTwoWay: Bool) -> PairOracle.Claims {
+        PairOracle.Claims(after: .init(isFalse: .ownFriend), unsure: isTwoWay ? [.otherFriend, .ownSent, .otherReceived] : [])
+    }
+
     private func blocked(_ code: ChainCode, _ known: PairOracle.Known, mayBeRetry: Bool) -> PairOracle.Claims {
         switch code {
         case .alreadyBlocked: return PairOracle.Claims(before: .init(isTrue: .ownBlocks))
@@ -169,20 +205,6 @@ extension PairDecision {
         var claims = PairOracle.Claims(after: .init(isFalse: .ownBlocks))
         if !mayBeRetry { claims.before = .init(isTrue: .ownBlocks) }
         return claims
-    }
-}
-
-extension ChainCall {
-    /// The decisions of the call, each about one user.
-    var pairDecisions: [(other: UserID, decision: PairDecision)] {
-        switch self {
-        case .add(let other, _, let isTwoWay, _): [(other, .add(isTwoWay: isTwoWay))]
-        case .respond(let other, .accept(_, let isTwoWay)): [(other, .accept(isTwoWay: isTwoWay))]
-        case .respond(let other, _): [(other, .reject)]
-        case .delete(let others, let isTwoWay): others.map { ($0, .delete(isTwoWay: isTwoWay)) }
-        case .deleteAll: preconditionFailure("plans delete friends by name")
-        case .setBlocked(let others, let isBlocked): others.map { ($0, isBlocked ? .block : .unblock) }
-        }
     }
 }
 

@@ -96,6 +96,8 @@ struct PairOracle {
         let before: Known
         /// The effects that other calls may have had since.
         var others = Effects()
+        /// Whether an import of the other user was open meanwhile.
+        var meetsImport = false
         /// The time of its answer, if its effect may come later.
         var doubtedAt: Nanoseconds?
 
@@ -111,6 +113,8 @@ struct PairOracle {
     private(set) var attempts: [Attempt] = []
     /// Whether one of the users may have the other as a friend, and not the other way round.
     private(set) var mayBeOneSided = false
+    /// The friends whom an import may have brought since the last block of the user. An import asks only the user who gets the friend.
+    private(set) var broughtSinceBlock: PairFacts = []
 
     /// Starts a decision.
     mutating func ask(_ id: Int, _ decision: PairDecision, isByFirst: Bool) {
@@ -121,8 +125,12 @@ struct PairOracle {
             attempt.others += attempts[index].effects
             attempts[index].others += effects
             if attempts[index].decision.removes != decision.removes { mayBeOneSided = true }
+            if attempts[index].isByFirst == isByFirst { continue }
+            attempt.meetsImport = attempt.meetsImport || attempts[index].decision.isImport
+            attempts[index].meetsImport = attempts[index].meetsImport || decision.isImport
         }
         if decision.isOneWay { mayBeOneSided = true }
+        if decision.isImport { broughtSinceBlock.insert(isByFirst ? .ownFriend : .otherFriend) }
         attempts.append(attempt)
         forget(effects)
     }
@@ -154,6 +162,8 @@ struct PairOracle {
         let claims = attempt.isByFirst ? claims : claims.flipped
         let (knownBefore, heldBefore) = (known, PairFacts.all.elements.map { isAcknowledged($0) })
         let contradiction = isTrusted ? Self.contradiction(of: claims.before, attempt) : nil
+        let removed: PairFacts = attempt.isByFirst ? .otherFriend : .ownFriend
+        if isTrusted, attempt.decision == .block, !attempt.meetsImport, claims.after[removed] == false { broughtSinceBlock.remove(removed) }
         for fact in (attempt.effects.sets.union(attempt.effects.clears)).elements where known[fact] == nil {
             guard let value = attempt.before[fact], !attempt.others.mayMake(fact, !value), !claims.unsure.contains(fact) else { continue }
             known[fact] = value
@@ -211,6 +221,12 @@ struct PairOracle {
             if let value = known[fact], attempt.others.mayMake(fact, !value) { known[fact] = nil }
         }
         return attempt.isByFirst ? known : known.flipped
+    }
+
+    /// Whether an open decision is the only one that can have made a fact since it began.
+    func isOnlyMaker(_ id: Int, of fact: PairFacts) -> Bool {
+        guard let attempt = attempts.first(where: { $0.id == id }) else { return false }
+        return attempt.before[fact] == false && !attempt.others.mayMake(fact, true)
     }
 
     /// Whether a fact may hold now, or may have held since a moment.

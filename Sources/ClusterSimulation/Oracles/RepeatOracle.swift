@@ -68,9 +68,9 @@ struct RepeatOracle {
                 story.events[call.position] = event
             }
         case (.publish, _): problem = "a status would be right"
-        case (_, .chained), (_, .blocked):
+        case (_, .chained), (_, .blocked), (_, .friendCalled):
             let right = call.result(allowType)
-            if answer.outcomes?.map(\.code) != [right] { problem = "\(right.rawValue) would be right" }
+            if answer.results?.map(\.code) != [right] { problem = "\(right.rawValue) would be right" }
         default: problem = "a result would be right"
         }
         story.answeredCount = max(story.answeredCount, call.position + 1)
@@ -78,6 +78,11 @@ struct RepeatOracle {
         stories[call.story] = story
         return story.isDoubted ? nil : problem
     }
+}
+
+extension CallAnswer {
+    /// The results of a call about friends; nil for another answer.
+    fileprivate var results: [ChainOutcome]? { if case .friendCalled(let result) = self { result.users } else { outcomes } }
 }
 
 extension ChainOutcome {

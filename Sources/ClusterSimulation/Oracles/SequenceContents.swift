@@ -12,6 +12,11 @@ struct SequenceContents {
 
     private var told: [Key: JSONValue] = [:]
 
+    /// The content that was sent under a sequence; nil if none was.
+    func content(of list: String, _ user: Int, at sequence: String) -> JSONValue? {
+        told[Key(user: user, list: list, sequence: sequence)]
+    }
+
     /// Records a content. Returns another one that was sent before under the same sequence; nil for none.
     mutating func problem(with content: JSONValue, of list: String, _ user: Int, at sequence: String) -> JSONValue? {
         let key = Key(user: user, list: list, sequence: sequence)

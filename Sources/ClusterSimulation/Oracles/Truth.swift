@@ -58,6 +58,7 @@ struct Truth {
     var policy: PolicyTruth
     var chain: ChainOracle
     var groups = GroupOracle()
+    var brought = BroughtFriends()
     var profiles: ProfileOracle
     var repeats = RepeatOracle()
     /// The events that synced sessions must receive.
@@ -161,6 +162,7 @@ struct Truth {
         switch call.call {
         case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
         case .friendCall(let asked):
+            chain.refused(call, mayTakeEffect: false, at: now)
             profiles.refused(call, mayTakeEffect: false)
             groups.refused(asked, by: call.user, at: now)
         case .owner(.setVisibility): oracles[call.user].refuse()

@@ -47,9 +47,11 @@ public enum OwnListAction: Sendable {
         }
     }
 
+    static func groupName(_ group: Int) -> String { "group \(group)" }
+
     /// The calls to a node.
     func calls(_ id: (Int) -> UserID) -> [Call] {
-        let name = { (group: Int) in "group \(group)" }
+        let name = Self.groupName
         switch self {
         case .read: return [.getFriendList(FriendQuery()), .friendCall(.requests(RequestQuery()))]
         case .readOthers: return [.friendCall(.groups(nil)), .friendCall(.blocked(after: nil, limit: FriendQuery.limitMax))]

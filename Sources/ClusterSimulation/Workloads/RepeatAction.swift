@@ -28,6 +28,10 @@ public struct RepeatedCall: Hashable, Sendable {
         case delete(Int)
         case block(Int)
         case unblock(Int)
+        /// Calls of an app's back end: an addition by force, an import, and the deletion of all friends. The named user is the only one.
+        case force(Int)
+        case bring(Int)
+        case deleteAll(Int)
         case publish(Int64)
     }
 
@@ -46,7 +50,9 @@ public struct RepeatedCall: Hashable, Sendable {
     /// The other user of a decision; nil for an event.
     var other: Int? {
         switch operation {
-        case .add(let other), .accept(let other), .delete(let other), .block(let other), .unblock(let other): other
+        case .add(let other), .accept(let other), .delete(let other), .block(let other), .unblock(let other), .force(let other),
+            .bring(let other), .deleteAll(let other):
+            other
         case .publish: nil
         }
     }
@@ -59,6 +65,11 @@ public struct RepeatedCall: Hashable, Sendable {
         case .delete(let other): .chain(.delete([id(other)], isTwoWay: true))
         case .block(let other): .chain(.setBlocked([id(other)], true))
         case .unblock(let other): .chain(.setBlocked([id(other)], false))
+        case .force(let other):
+            BackEndAction.addByForce(user: user, other: other, isTwoWay: true, group: nil, number: position).call(id)
+        case .bring(let other):
+            BackEndAction.importFriends(user: user, friends: [other], group: nil, isDated: true, number: position).call(id)
+        case .deleteAll: BackEndAction.deleteAll(user: user, isTwoWay: true).call(id)
         case .publish(let value):
             .publishEvent(value: value, ext: "", seconds: Self.eventSeconds, isForOnlineOnly: true, isSynced: true)
         }
@@ -71,12 +82,13 @@ public struct RepeatedCall: Hashable, Sendable {
         if case .add = operation, allowType == .confirm { .pending } else { .done }
     }
 
-    /// Whether the two users are friends after the call.
-    func makesFriends(_ allowType: ChainPolicy.AllowType) -> Bool {
+    /// Whether each of the two users has the other as a friend after the call: the user who calls, and the other one.
+    func makesFriends(_ allowType: ChainPolicy.AllowType) -> (own: Bool, other: Bool) {
         switch operation {
-        case .add: allowType != .confirm
-        case .accept: true
-        case .delete, .block, .unblock, .publish: false
+        case .add: (allowType != .confirm, allowType != .confirm)
+        case .accept, .force: (true, true)
+        case .bring: (true, false)
+        case .delete, .deleteAll, .block, .unblock, .publish: (false, false)
         }
     }
 

@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// The steps of histories in which clients repeat calls by their keys, because an answer was lost or an owner has ended.
+/// The steps of histories in which clients or an app's back end repeat calls by their keys, because an answer was lost or an owner has ended.
 ///
 /// All decisions and events of such a history have keys. So nothing but a repetition could change the facts of a story in between.
 enum RepeatPlan {
@@ -44,7 +44,11 @@ enum RepeatPlan {
         let (user, other) = (2 * story, 2 * story + 1)
         var calls: [(Int, RepeatedCall.Operation)] = [(user, .add(other))]
         if options.settings.policy.chain.defaultAllowType == .confirm { calls = [(other, .add(user)), (user, .accept(other))] }
-        calls += [(user, .delete(other)), (user, .block(other)), (user, .unblock(other)), (user, .add(other))]
+        if options.kind == .backEndsRepeatCalls {
+            calls += [(user, .deleteAll(other)), (user, .bring(other)), (user, .deleteAll(other)), (user, .force(other))]
+        } else {
+            calls += [(user, .delete(other)), (user, .block(other)), (user, .unblock(other)), (user, .add(other))]
+        }
         return calls.enumerated().map { RepeatedCall(story: story, position: $0, user: $1.0, operation: $1.1) }
     }
 

@@ -22,6 +22,12 @@ extension Owner {
         return users[index].list(kind).entries.filter { !$0.isRemoved }.map { Row($0, of: user, kind) }
     }
 
+    /// The rows of a user's list of which clients are told, with tombstones and the mark of the list. For simulations.
+    package func shownRows(_ kind: Row.Kind, of user: UserID) -> [Row] {
+        guard let index = index(ofKnown: user) else { return [] }
+        return users[index].list(kind).entries.filter { !$0.isUnseen }.map { Row($0, of: user, kind) }
+    }
+
     /// The newest versions of a user's relationship chain and profile that this node holds. For simulations.
     package func relationship(of user: UserID) -> RelationshipState {
         index(ofKnown: user).map { users[$0].relationship } ?? RelationshipState()
