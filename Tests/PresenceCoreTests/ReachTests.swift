@@ -143,6 +143,8 @@ import Testing
     @Test("A user whose change finds no second disk costs a call about several users only the time, and the others are answered")
     mutating func refusedPart() {
         let (ann, ben, cid) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 0, number: 1), cluster.user(ownedBy: 0, number: 2))
+        // The node knows this user, and answers for it although the owners of others are not heard.
+        cluster.call(.friendCall(.modifyProfile([Profile.Change(name: "Nick", value: .bytes(Array("Cid".utf8)))])), by: cid, on: 0)
         cluster.advance(.seconds(1))
         cutOff(0, from: [1, 2])
         // The change waits for a second disk, and reads of it wait as well.

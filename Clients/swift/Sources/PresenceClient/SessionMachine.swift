@@ -44,7 +44,7 @@ struct SessionMachine {
     /// Only then does the user's owner certainly know the new session, so that the end of this stream shows nobody an OFFLINE.
     private(set) var retiring: Int?
     private var isWaiting = false
-    /// What this client's own next login has done to the session, as far as the client knows.
+    /// The effect of this client's own next login on the session, as far as the client knows.
     private enum OwnReplacement {
         case none
         /// A stream was not opened while there was a session. Its login may have replaced the session all the same.

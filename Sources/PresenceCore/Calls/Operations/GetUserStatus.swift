@@ -106,7 +106,7 @@ extension Calls {
         var asOf = now.wall
         for user in users {
             guard let record = recordHere(user, viewer, asOf: &asOf, edge, owner, cluster) else { return false }
-            records.append(mayLackRegistration(record, viewer, owner, cluster) ? nil : record)
+            records.append(record.mayLackRegistration(for: viewer, owner, cluster) ? nil : record)
         }
         cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
         return true
@@ -125,15 +125,6 @@ extension Calls {
         return record.shown(to: viewer)
     }
 
-    /// Whether the app does not know a user by this record, and this node may not know better: the user's owner, which is not heard, may have
-    /// the registration. The answer then has no record.
-    private func mayLackRegistration(
-        _ record: Record, _ viewer: UserID?, _ owner: borrowing Owner, _ cluster: borrowing Cluster
-    ) -> Bool {
-        guard !record.isOfKnownUser, record.user != viewer, cluster.unsure.contains(record.user) else { return false }
-        return owner.policies.policy(of: record.user).mustBeRegistered
-    }
-
     /// Answers a query with the records that it has. Users may have hidden while it waited, so it reads the records of this node again.
     mutating func finishQuery(_ index: PendingCalls.CallIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard let pending = waiting[index] else { return }
@@ -143,7 +134,7 @@ extension Calls {
             records[position] = record
         }
         for (position, record) in records.enumerated() {
-            if let record, mayLackRegistration(record, pending.viewer, owner, cluster) { records[position] = nil }
+            if let record, record.mayLackRegistration(for: pending.viewer, owner, cluster) { records[position] = nil }
         }
         if case .getUserStatus(let users) = pending.call {
             finish(index, .userStatusList(records, users: users, asOf: asOf), edge, &cluster)
@@ -189,5 +180,14 @@ extension Calls {
             cluster.send(.request(request), to: peer)
         }
         return decision
+    }
+}
+
+extension Record {
+    /// Whether the app does not know the user by this record, and this node may not know better: the user's owner, which is not heard, may
+    /// have the registration. The answer then has no record.
+    fileprivate func mayLackRegistration(for viewer: UserID?, _ owner: borrowing Owner, _ cluster: borrowing Cluster) -> Bool {
+        guard !isOfKnownUser, user != viewer, cluster.unsure.contains(user) else { return false }
+        return owner.policies.policy(of: user).mustBeRegistered
     }
 }

@@ -163,11 +163,9 @@ extension Calls {
         finish(index, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
     }
 
-    /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37, or a target
-    /// is `unsure`).
-    private mutating func excludeUnknown(
-        _ index: PendingCalls.CallIndex, _ owner: borrowing Owner, unsure: UnsureUsers
-    ) -> Refusal? {
+    /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37, or a
+    /// target is `unsure`).
+    private mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: borrowing Owner, unsure: UnsureUsers) -> Refusal? {
         guard let pending = waiting[index], owner.policies.policy(of: pending.caller).mustBeRegistered else { return nil }
         let unknown = zip(pending.users, pending.records).filter { $1?.isOfKnownUser == false }.map(\.0)
         guard !unknown.isEmpty else { return nil }

@@ -30,7 +30,7 @@ struct FactImport {
 
         func has(_ kind: Row.Kind, _ key: String) -> Bool { changes.contains { $0.kind == kind && $0.key == key } }
 
-        func keys(_ kind: Row.Kind) -> [String] { changes.filter { $0.kind == kind }.map(\.key) }
+        func added(_ kind: Row.Kind) -> [String] { changes.filter { $0.kind == kind }.map(\.key) }
 
         func count(_ kind: Row.Kind) -> Int { changes.count { $0.kind == kind } }
     }
@@ -134,7 +134,7 @@ struct FactImport {
         let friend = try Friend(row(of: fact))
         if isFriend(fact.key) { return .present }
         if draft.has(.blocked, fact.key) { return Outcome(.blockedBySelf) }
-        if let refusal = rules.refusalOfImport(of: fact.key, after: draft.keys(.friend)) { return Outcome(refusal) }
+        if let refusal = rules.refusalOfImport(of: fact.key, after: draft.added(.friend)) { return Outcome(refusal) }
         guard friend.groupIDs.allSatisfy({ draft.groups[$0] != nil }) else { return Outcome(.wrongGroup) }
         return add(friend, fact.key, held: held.list(.friend))
     }
