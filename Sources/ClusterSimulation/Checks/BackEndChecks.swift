@@ -3,8 +3,8 @@ import PresenceWire
 
 /// Makes the calls of an app's back end, and checks what they leave in the lists of users: see ``BroughtFriends``.
 ///
-/// An import tells no device (<doc:HTTPAPI#importFriends-and-deleteAllFriends>). So a stream knows a user's friends and groups if nothing but
-/// imports has changed them since.
+/// An import tells no device (<doc:HTTPAPI#importFriends-and-deleteAllFriends>). So a stream knows a user's friends and groups if nothing
+/// but imports has changed them since.
 enum BackEndChecks {
     static func perform(_ action: BackEndAction, _ cluster: inout SimulatedCluster) {
         guard action.user < cluster.userIDs.count, action.others.allSatisfy({ $0 < cluster.userIDs.count }) else { return }
@@ -15,7 +15,7 @@ enum BackEndChecks {
 
     /// Records that a call is about to be made.
     static func asked(_ call: Call, by user: Int, _ cluster: inout SimulatedCluster) {
-        if let call = DecidingCall(call) { cluster.truth.brought.ask(call, by: user, cluster.truth.groups.marks(of: user)) }
+        if let call = DecidingCall(call) { cluster.truth.groups.brought.ask(call, by: user, cluster.truth.groups.marks(of: user)) }
     }
 
     /// Handles the answer to an import.
@@ -56,7 +56,7 @@ enum BackEndChecks {
             guard let other = outcome.user.simulatedNumber,
                 cluster.truth.chain.isOnlyMaker(call, of: other, by: asked.user, askedAt: asked.at)
             else { continue }
-            cluster.truth.brought.noteMade(other, by: call, of: asked.user, at: cluster.time)
+            cluster.truth.groups.brought.noteMade(other, by: call, of: asked.user, at: cluster.time)
         }
     }
 
@@ -64,19 +64,19 @@ enum BackEndChecks {
 
     /// Checks that no event tells of a friend as an import has brought it.
     static func read(_ event: SimulatedClient.Event, by user: Int, _ cluster: SimulatedCluster) {
-        guard event.name == "onFriendListAdded", cluster.truth.brought.hasImports(to: user) else { return }
+        guard event.name == "onFriendListAdded", cluster.truth.groups.brought.hasImports(to: user) else { return }
         for friend in event.data["friendList"]?.elements ?? [] {
             guard let other = friend["userID"]?.text.flatMap({ cluster.userIndex($0) }) else { continue }
             var content = content(of: friend)
             content.groups = (friend["groups"]?.elements ?? []).compactMap(\.text)
-            guard cluster.truth.brought.mayBeImport(content, of: other, to: user) else { continue }
+            guard cluster.truth.groups.brought.mayBeImport(content, of: other, to: user) else { continue }
             cluster.violate(.noticesMatchLists, "user-\(user) is told of the friend user-\(other), whom an import has brought: \(friend)")
         }
     }
 
     /// The friends whom imports have brought to a user since a sequence; nil if anything else has changed the list since.
     static func imported(since sequence: String, to user: Int, _ cluster: SimulatedCluster) -> Set<String>? {
-        guard cluster.truth.brought.hasImports(to: user), let owner = cluster.owner(of: user) else { return nil }
+        guard cluster.truth.groups.brought.hasImports(to: user), let owner = cluster.owner(of: user) else { return nil }
         let id = cluster.userID(user)
         let rows = cluster.nodes[owner].look { $0.owner.shownRows(.friend, of: id) }.filter { $0.version.text > sequence }
         guard rows.allSatisfy({ isImport($0, of: user, cluster) }) else { return nil }
@@ -91,7 +91,7 @@ enum BackEndChecks {
     /// Whether a stream that was told this sequence of a user's groups was told all that a device is told.
     static func knowsGroups(at sequence: String, of user: Int, _ cluster: SimulatedCluster) -> Bool {
         if sequence == self.sequence(of: .groups, user, cluster) { return true }
-        guard cluster.truth.brought.hasImports(to: user), let owner = cluster.owner(of: user) else { return false }
+        guard cluster.truth.groups.brought.hasImports(to: user), let owner = cluster.owner(of: user) else { return false }
         let id = cluster.userID(user)
         // The mark alone may be newer: friends have joined a group.
         let rows = cluster.nodes[owner].look { $0.owner.shownRows(.friendGroup, of: id) }.filter { $0.version.text > sequence }
@@ -102,7 +102,7 @@ enum BackEndChecks {
         for row in ChainChecks.rows(.friend, of: user, cluster) {
             guard let content = content(of: row, names), let friend = cluster.userIndex(row.key) else { continue }
             for group in content.groups where !members(group).contains(.string(row.key)) {
-                guard cluster.truth.brought.mayBeImport(of: friend, into: group, of: user) else { return false }
+                guard cluster.truth.groups.brought.mayBeImport(of: friend, into: group, of: user) else { return false }
             }
         }
         return true
@@ -114,7 +114,7 @@ enum BackEndChecks {
 
     private static func isImport(_ row: Row, of user: Int, _ cluster: SimulatedCluster) -> Bool {
         guard let content = content(of: row, groupNames(of: user, cluster)), let friend = cluster.userIndex(row.key) else { return false }
-        return cluster.truth.brought.mayBeImport(content, of: friend, to: user)
+        return cluster.truth.groups.brought.mayBeImport(content, of: friend, to: user)
     }
 
     // MARK: Rows
@@ -153,7 +153,7 @@ enum BackEndChecks {
         for user in cluster.userIDs.indices {
             let names = groupNames(of: user, cluster)
             for row in ChainChecks.rows(.friend, of: user, cluster) {
-                guard let friend = cluster.userIndex(row.key), let made = cluster.truth.brought.content(of: friend, in: user),
+                guard let friend = cluster.userIndex(row.key), let made = cluster.truth.groups.brought.content(of: friend, in: user),
                     cluster.truth.chain.mustBeFriend(friend, of: user, since: made.since), var held = content(of: row, names)
                 else { continue }
                 let marks = cluster.truth.groups.marks(of: user)

@@ -16,7 +16,7 @@ enum ChainNotices {
         BackEndChecks.read(event, by: user, cluster)
         let gap = cluster.clients[client].relationship.read(name, event.data, on: stream.session) { lists.friends(at: $0) }
         // The client finds imported friends by the gap.
-        guard let gap, !cluster.truth.brought.hasImports(to: user), isUndisturbed(cluster) else { return }
+        guard let gap, !cluster.truth.groups.brought.hasImports(to: user), isUndisturbed(cluster) else { return }
         cluster.violate(.noticesMatchLists, "user-\(user) reads \(name): \(gap)")
     }
 

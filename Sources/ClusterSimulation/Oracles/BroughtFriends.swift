@@ -63,7 +63,7 @@ struct BroughtFriends {
     }
 
     /// Whether an import may have changed a user's list.
-    func hasImports(to user: Int) -> Bool { imports.keys.contains { $0.user == user } }
+    func hasImports(to user: Int) -> Bool { imports.contains { $0.key.user == user } }
 
     /// The content that the last call has certainly given to a friend that it has made; nil for none.
     func content(of friend: Int, in user: Int) -> Made? { made[Pair(user: user, friend: friend)] }

@@ -34,6 +34,8 @@ struct GroupOracle {
         let remarks: Int?
     }
 
+    /// The friends and groups that back ends have brought.
+    var brought = BroughtFriends()
     /// By user.
     private var names: [Int: [String: Name]] = [:]
     private var groupChanges: [Int: Changes] = [:]
@@ -82,7 +84,7 @@ struct GroupOracle {
         return name.since <= moment ? name.isTaken : nil
     }
 
-    /// What tells whether the groups and the remarks of a user's friends have stayed.
+    /// The marks by which one can tell whether the groups and the remarks of a user's friends have stayed.
     func marks(of user: Int) -> Marks {
         Marks(groups: groupChanges[user, default: Changes()].mark, remarks: remarkChanges[user, default: Changes()].mark)
     }

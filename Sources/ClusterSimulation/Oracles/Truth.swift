@@ -58,7 +58,6 @@ struct Truth {
     var policy: PolicyTruth
     var chain: ChainOracle
     var groups = GroupOracle()
-    var brought = BroughtFriends()
     var profiles: ProfileOracle
     var repeats = RepeatOracle()
     /// The events that synced sessions must receive.

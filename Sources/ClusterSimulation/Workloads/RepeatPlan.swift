@@ -1,7 +1,8 @@
 import PresenceCore
 import PresenceWire
 
-/// The steps of histories in which clients or an app's back end repeat calls by their keys, because an answer was lost or an owner has ended.
+/// The steps of histories in which clients or an app's back end repeat calls by their keys, because an answer was lost or an owner has
+/// ended.
 ///
 /// All decisions and events of such a history have keys. So nothing but a repetition could change the facts of a story in between.
 enum RepeatPlan {

@@ -53,8 +53,7 @@ struct SharedFacts {
         guard kicks.hasRoom(for: request.user, by: policy) || reason == SessionEnd.deleted else {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
-        let before = kicks.time(of: request.user, at: now.wall)
-        let entry = Kicks.Entry(before: before, reason: reason, version: owner.nextVersion(at: now))
+        let entry = Kicks.Entry(before: kicks.time(of: request.user, at: now.wall), reason: reason, version: owner.nextVersion(at: now))
         owner.kick(request.user, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
         cluster.outbox.answerWhenStored(request, .done, to: peer)

@@ -17,15 +17,13 @@ extension OwnedUser {
 
 extension Owner {
     /// The rows of a user's list that this node holds, as owner or replica, without tombstones. For simulations.
-    package func liveRows(_ kind: Row.Kind, of user: UserID) -> [Row] {
-        guard let index = index(ofKnown: user) else { return [] }
-        return users[index].list(kind).entries.filter { !$0.isRemoved }.map { Row($0, of: user, kind) }
-    }
+    package func liveRows(_ kind: Row.Kind, of user: UserID) -> [Row] { rows(kind, of: user) { !$0.isRemoved } }
 
     /// The rows of a user's list of which clients are told, with tombstones and the mark of the list. For simulations.
-    package func shownRows(_ kind: Row.Kind, of user: UserID) -> [Row] {
-        guard let index = index(ofKnown: user) else { return [] }
-        return users[index].list(kind).entries.filter { !$0.isUnseen }.map { Row($0, of: user, kind) }
+    package func shownRows(_ kind: Row.Kind, of user: UserID) -> [Row] { rows(kind, of: user) { !$0.isUnseen } }
+
+    private func rows(_ kind: Row.Kind, of user: UserID, where isWanted: (RowList.Entry) -> Bool) -> [Row] {
+        index(ofKnown: user).map { users[$0].list(kind).entries.filter(isWanted).map { Row($0, of: user, kind) } } ?? []
     }
 
     /// The newest versions of a user's relationship chain and profile that this node holds. For simulations.
