@@ -68,6 +68,7 @@ import Testing
         cluster.run()
         if let violation = cluster.violation { Issue.record("\(cluster.options)\n\(violation)\ncluster-simulation --seed \(seed) --log") }
         #expect(
-            cluster.truth.groups.brought.hasImports(to: 0) || cluster.truth.groups.brought.hasImports(to: 1) || cluster.truth.groups.brought.hasImports(to: 2))
+            cluster.truth.groups.brought.hasImports(to: 0) || cluster.truth.groups.brought.hasImports(to: 1)
+                || cluster.truth.groups.brought.hasImports(to: 2))
     }
 }

@@ -27,9 +27,7 @@ extension Owner {
     }
 
     /// The newest versions of a user's relationship chain and profile that this node holds. For simulations.
-    package func relationship(of user: UserID) -> RelationshipState {
-        index(ofKnown: user).map { users[$0].relationship } ?? RelationshipState()
-    }
+    package func relationship(of user: UserID) -> RelationshipState { index(ofKnown: user).map { users[$0].relationship } ?? .init() }
 
     /// Loads a durable row of a list at the start.
     mutating func load(listed row: Row, of user: Index) throws(RowError) {
