@@ -159,7 +159,7 @@ import ZIMStatus
         }
         #expect(try await zim.querySubscribedUserStatusList(everything).map(\.userStatus.onlineStatus) == [.unknown, .unknown])
         // It may lack the registrations of users whose rows it has not kept, and does not say that they do not exist.
-        let queried = try await zim.queryUsersStatusByUserIDs(Array(names.dropFirst()))
+        let queried = try await zim.queryUsersStatusByUserIDs(names.filter { $0 != answering[0] })
         #expect(queried.userStatusList.allSatisfy { $0.onlineStatus == .unknown }, "\(queried.userStatusList)")
         #expect(queried.errorUserList.allSatisfy { $0.reason == 50_001 }, "\(queried.errorUserList)")
         for node in fixture.nodes.dropFirst() { node.signal(SIGCONT) }
