@@ -22,14 +22,22 @@ function session(port) {
 
 const request = (port, headers) => session(port).request({ authorization: `Bearer ${token}`, ...headers });
 
+// The milliseconds after which an overloaded node (50002) is to be asked again; undefined for another answer.
+function busyFor(text) {
+  return text.includes('"code":50002') ? 1_000 * JSON.parse(text).retryAfter : undefined;
+}
+
 function query(port) {
   return new Promise((resolve, reject) => {
     const call = request(port, { ":method": "POST", ":path": "/v1/getUserStatus" });
-    let status = 0;
+    let [status, text] = [0, ""];
     call.on("response", (headers) => (status = headers[":status"]));
     call.on("error", reject);
-    call.on("end", () => (status === 200 ? resolve() : reject(new Error(`status ${status}`))));
-    call.resume();
+    call.setEncoding("utf8").on("data", (part) => (text += part));
+    call.on("end", () => {
+      if (status === 200) resolve();
+      else reject(Object.assign(new Error(`status ${status} ${text}`), { busyFor: busyFor(text) }));
+    });
     call.end('{"userIDs":["x"]}');
   });
 }
@@ -40,8 +48,9 @@ async function call() {
       await query(port);
       calls += 1;
     } catch (error) {
-      failed("call", error);
-      await wait(100);
+      if (error.busyFor) say("busy");
+      else failed("call", error);
+      await wait(error.busyFor ?? 100);
     }
     await wait(20);
   }
@@ -49,7 +58,8 @@ async function call() {
 
 function stream(at) {
   const events = request(at, { ":path": "/v1/events?platform=node" });
-  let [text, isRetired, connected] = ["", false, () => {}];
+  let [text, isRetired, connected, status] = ["", false, () => {}, 0];
+  events.on("response", (headers) => (status = headers[":status"]));
   const isConnected = new Promise((resolve) => (connected = resolve));
   const take = async (event) => {
     const name = /^event: (.*)$/m.exec(event)?.[1];
@@ -75,8 +85,15 @@ function stream(at) {
     parts.forEach(take);
   });
   events.on("error", (error) => isOver || isRetired || failed("stream", error));
-  events.on("end", () => {
+  events.on("end", async () => {
     if (isOver || isRetired) return;
+    const busy = busyFor(text);
+    if (busy) {
+      say("busy");
+      await wait(busy);
+      return stream(at).then(connected);
+    }
+    if (status > 200) return failed("stream", new Error(`status ${status} ${text}`));
     say("end");
     if (at === ports[0]) stream(ports[1]);
   });
