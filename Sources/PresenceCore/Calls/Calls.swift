@@ -205,7 +205,7 @@ struct Calls {
 
     /// Repeats at the next tick the requests for which `isDue` holds.
     mutating func retry(at now: Now, where isDue: (PendingCalls.Sent) -> Bool) {
-        for sent in waiting.requests(where: isDue) { waiting.retry(sent.request.id, at: now.instant) }
+        for sent in waiting.requests(where: isDue) { waiting.retryUnanswered(sent.request.id, at: now.instant) }
     }
 
     /// Repeats a little later the requests about users that a peer does not decide about yet.

@@ -154,7 +154,7 @@ struct PendingCalls {
     ) -> Request {
         let request = Request(
             id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: earlier != nil,
-            isLimited: earlier == nil && calls[call]?.isLimited ?? false, key: operation.takesKey ? calls[call]?.ownersKey : nil)
+            isLimited: earlier?.isLimited ?? calls[call]?.isLimited ?? false, key: operation.takesKey ? calls[call]?.ownersKey : nil)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request
@@ -221,9 +221,14 @@ struct PendingCalls {
         sent.values.filter(isDue).sorted { $0.request.id < $1.request.id }
     }
 
-    /// Schedules the next attempt of a request. That attempt is not counted, because an owner may have counted and performed this one: a
-    /// call that has taken effect must not be answered as one call too many.
+    /// Schedules the next attempt of a request that its owner has not performed.
     mutating func retry(_ id: UInt64, at instant: Instant) { sent[id]?.retryAt = instant }
+
+    /// Schedules the next attempt of a request whose answer is lost. Its owner may have counted it.
+    mutating func retryUnanswered(_ id: UInt64, at instant: Instant) {
+        sent[id]?.request.isLimited = false
+        retry(id, at: instant)
+    }
 
     /// The calls whose deadline has passed, in the order of their arrival.
     func overdue(at now: Instant) -> [CallIndex] {
