@@ -520,12 +520,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let context, life != .closing else { return }
         send(context)
         session.takeEvents(handle)
-        // Not while a stream is open: some clients drop every stream of a connection at GOAWAY, also those that may continue.
-        if leaving == .whenEmpty, session.openCount == 0, !session.isLeaving {
-            session.goAway()
-            checkLife()
-            send(context)
-        }
         if !fullSlots.isEmpty { reportDrained() }
         if requests.isWaitingForBytes { beginHeld() }
         server.boundHeldBytes()
@@ -542,6 +536,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             swap(&buffer, &server.scratch)
             buffer.clear(minimumCapacity: 1_024)
             hasMore = session.send(into: &buffer, bytesMax: server.limits.unsentBytesTarget)
+            if !hasMore, leaving != .no { appendGoAway(to: &buffer) }
             if buffer.readableBytes > 0 {
                 uncountedBytes = UInt16(clamping: Int(uncountedBytes) + buffer.readableBytes)
                 context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
@@ -549,6 +544,16 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             swap(&buffer, &server.scratch)
         }
         if unsentBytes > 0 || uncountedBytes > Self.uncountedBytesMax.inFlush { countUnsent() }
+    }
+
+    /// Appends GOAWAY to the last answer, if it is due. In a later write it may cross the client's next request, which is then refused.
+    private func appendGoAway(to buffer: inout ByteBuffer) {
+        session.takeEvents(handle)
+        // Not while a stream is open: some clients drop every stream of a connection at GOAWAY, also those that may continue.
+        guard leaving == .whenEmpty, session.openCount == 0, !session.isLeaving else { return }
+        session.goAway()
+        checkLife()
+        _ = session.send(into: &buffer, bytesMax: .max)
     }
 
     private func reportDrained() {

@@ -1,4 +1,5 @@
 import NIOCore
+import Synchronization
 import Testing
 
 @testable import HTTP2
@@ -53,6 +54,38 @@ import Testing
         peer.send([.head(1, RawFrame.get)])
         let frames = try await peer.framesUntilClosed()
         #expect(frames.last?.payload == RawFrame.big(1) + RawFrame.big(0) && frames.dropLast().last?.isEnd == true, "\(frames)")
+        try await server.stop()
+    }
+
+    /// Records the buffers that a connection gives to its channel.
+    private final class Writes: ChannelOutboundHandler, Sendable {
+        typealias OutboundIn = ByteBuffer
+
+        let buffers = Mutex<[[UInt8]]>([])
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            let bytes = Array(unwrapOutboundIn(data).readableBytesView)
+            buffers.withLock { $0.append(bytes) }
+            context.write(data, promise: promise)
+        }
+    }
+
+    @Test("GOAWAY leaves in one write with the last answer, so that a client that has read the answer makes its next request elsewhere")
+    func goAwayWithTheAnswer() async throws {
+        let server = try await RawServer.start()
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        try await server.until { $0.seen.connections == 1 }
+        let writes = Writes()
+        try await server.onLoop { server in
+            let pipeline = server.http.connections.first?.channel.pipeline
+            do { try pipeline?.syncOperations.addHandler(writes, position: .first) } catch { return }  // No write is recorded.
+            server.http.leave()
+        }
+        peer.send([.head(1, RawFrame.get)])
+        try await peer.framesUntilClosed()
+        let goAway = RawFrame(.goAway, payload: RawFrame.big(1) + RawFrame.big(0)).bytes
+        let last = try #require(writes.buffers.withLock { buffers in buffers.last { !$0.isEmpty } })
+        #expect(last.suffix(goAway.count) == goAway[...] && last.count > goAway.count, "\(last)")
         try await server.stop()
     }
 
