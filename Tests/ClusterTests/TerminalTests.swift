@@ -165,8 +165,13 @@ import Testing
         try await fixture.until("all nodes are members") { try await fixture.nodes[0].metricsText().contains(all) }
         // Each node owns some of these users.
         for number in 0..<60 {
-            let answer = try await fixture.call("setSelfStatus", #"{"customStatus":"in"}"#, as: "user\(number)")
-            #expect(answer.status == 200, "\(answer.json)")
+            try await fixture.until("the owner of user\(number) takes the change") {
+                let answer = try await fixture.call("setSelfStatus", #"{"customStatus":"in"}"#, as: "user\(number)")
+                // Six nodes that start at once on a busy machine need a while until each hears a majority.
+                let isUnheard = answer.json["code"]?.number == 50001
+                #expect(answer.status == 200 || isUnheard, "\(answer.json)")
+                return !isUnheard
+            }
         }
         for (node, (_, closing)) in zip(nodes, outputs) {
             let children = "/proc/\(node.processIdentifier)/task/\(node.processIdentifier)/children"

@@ -30,10 +30,11 @@ async function within(seconds, what, promise) {
   return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
-/** Repeats a call as a user presses a button again, until it is acknowledged. */
+/** Repeats a call as a user presses a button again, until it is acknowledged for everybody whom it names. */
 export const insist = (what, action) => until(what, async () => {
   try {
-    return await action();
+    const answer = await action();
+    return answer?.resultList?.some(({ resultCode }) => resultCode === 50001) ? null : answer;
   } catch (error) {
     if (![50001, 50002, -1, 30008].includes(error.code)) throw error;
     return null;
