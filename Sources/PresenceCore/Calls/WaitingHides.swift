@@ -66,7 +66,9 @@ struct WaitingHides {
         }
         let age = request.begunAt > .zero ? max(owner.clock.milliseconds(at: now.wall) - request.begunAt.milliseconds, 0) : 0
         let time = HidingTime(user: user, askedAt: now.wall, age: age)
-        guard Self.hides(request, owner), let end = time.end(by: owner, at: now) else { return .passed }
+        guard Self.hides(request, owner), owner.users[user].record.statusType == .online else { return .passed }
+        // In the next review at the earliest, as in ``ChainVisibility/show(_:hidesInReview:by:in:)``.
+        let end = time.end(by: owner, at: now) ?? now.wall
         guard count < owner.settings.waitingHidesMax else {
             beyondMaxCount += 1
             return .passed

@@ -155,7 +155,7 @@ struct Chain {
         guard !decisions.isEmpty, let user = owner.index(ofKnown: user) else { return }
         let changesBlocklist = decisions.contains(where: \.changesBlocklist)
         guard owner.users[user].record.isForFriends || changesBlocklist else { return }
-        ChainVisibility(user: user).show(changesBlocklist ? nil : .friend, by: &owner, in: &turn)
+        ChainVisibility(user: user).show(changesBlocklist ? nil : .friend, hidesInReview: true, by: &owner, in: &turn)
     }
 
     private func rules(of user: Owner.Index, _ owner: borrowing Owner) -> ChainRules {

@@ -32,10 +32,13 @@ struct ChainVisibility {
     /// The date of the user's choice stays if only friends have changed. Otherwise a friend who is added on one side of a split would undo
     /// a visibility that the user has chosen on the other side.
     ///
-    /// - Parameter kind: the list that has changed; nil for both.
-    func show(_ kind: Row.Kind? = nil, by owner: inout Owner, in turn: inout Turn) {
+    /// - Parameters:
+    ///   - kind: the list that has changed; nil for both.
+    ///   - hidesInReview: whether the user hides in the next review from viewers for whom it is time. That of a lost user is written in a
+    ///     review, too: the work for the call would delay the record, and a viewer could tell by that.
+    func show(_ kind: Row.Kind? = nil, hidesInReview: Bool = false, by owner: inout Owner, in turn: inout Turn) {
         guard !owner.users[user].isReplica,
-            let visibility = visibility(after: kind, with: StatusChange(), by: &owner, in: &turn)
+            let visibility = visibility(after: kind, with: StatusChange(), hidesInReview: hidesInReview, by: &owner, in: &turn)
         else { return }
         owner.refresh(user, StatusChange(visibility: visibility), in: &turn)
     }
@@ -43,16 +46,16 @@ struct ChainVisibility {
     /// The visibility by the lists; nil if it stays.
     ///
     /// - Parameters:
-    ///   - kind: as in ``show(_:by:in:)``.
+    ///   - kind: as in ``show(_:hidesInReview:by:in:)``, like the next but one.
     ///   - change: the change that takes effect with it.
     private func visibility(
-        after kind: Row.Kind?, with change: StatusChange, by owner: inout Owner, in turn: inout Turn
+        after kind: Row.Kind?, with change: StatusChange, hidesInReview: Bool = false, by owner: inout Owner, in turn: inout Turn
     ) -> StatusChange.Visibility? {
         let privacy = owner.users[user].record.privacy ?? Privacy()
         var new = privacy.visibility
         if kind != .blocked, new.mode == .friends { new.friends = names(.friend, by: owner) }
         if kind != .friend { new.blocked = blocksHide(by: owner) ? names(.blocked, by: owner) : [] }
-        showUntilDue(&new, with: change, by: &owner, at: turn.now)
+        showUntilDue(&new, with: change, hidesInReview: hidesInReview, by: &owner, at: turn.now)
         guard new != privacy.visibility else { return nil }
         let writtenAt = new.blocked == privacy.visibility.blocked ? privacy.writtenAt : owner.nextVersion(at: turn.now)
         if privacy.visibility.isClosed(by: new) { turn.outbox.needsBarrier = true }
@@ -64,11 +67,15 @@ struct ChainVisibility {
     ///
     /// The rows of a block, or of the end of a friendship, take effect at once, and have its time. So whoever owns the user then finds out
     /// when the user hides.
-    private func showUntilDue(_ new: inout Visibility, with change: StatusChange, by owner: inout Owner, at now: Now) {
+    private func showUntilDue(
+        _ new: inout Visibility, with change: StatusChange, hidesInReview: Bool, by owner: inout Owner, at now: Now
+    ) {
         let known = owner.users[user].record.privacy?.visibility ?? Visibility()
         var (viewers, first) = ([UserID](), Milliseconds.max)
         for viewer in known.excluded(by: new) {
-            guard let end = hidingTime(for: viewer, by: owner)?.end(with: change, by: owner, at: now) else { continue }
+            guard let time = hidingTime(for: viewer, by: owner) else { continue }
+            let isOnline = owner.users[user].record.statusType == .online
+            guard let end = time.end(with: change, by: owner, at: now) ?? (hidesInReview && isOnline ? now.wall : nil) else { continue }
             viewers.append(viewer)
             first = min(first, end)
         }
