@@ -82,6 +82,53 @@ import Testing
         return answer
     }
 
+    /// The owner may have performed the other call, whose answer then waits for its disk.
+    @Test("A call that its owner sends back is repeated and counted, and another call of the user is neither")
+    func sentBack() throws {
+        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        let ann = UserID(app: "default", id: "ann")
+        var calls = Calls(after: 0)
+        let edge = Edge(settings: CoreSettings())
+        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var cluster = Self.lone()
+        for token in UInt64(7)...8 {
+            calls.perform(
+                .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false,
+                originSession: .unknown, gateway: 0, token: token, edge, owner, &cluster, at: now)
+        }
+        let first = calls.waiting.requests { _ in true }.map(\.request)
+        try #require(first.count == 2)
+        calls.onAnswer(.sentBack, to: first[0].id, from: 0, edge, owner, &cluster, at: now)
+        now.instant += .milliseconds(100)
+        calls.tick(edge, owner, &cluster, at: now)
+        let second = calls.waiting.requests { _ in true }.map(\.request)
+        try #require(second.count == 2)
+        #expect(second[0] == first[1])
+        #expect(second[1].id > first[1].id && second[1].isRepeated && second[1].isLimited)
+    }
+
+    @Test(
+        "When an owner gives a user away, a call without an answer is repeated uncounted, and a call that was sent back is counted",
+        arguments: [true, false])
+    func givenAway(isSentBack: Bool) throws {
+        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        let ann = UserID(app: "default", id: "ann")
+        var calls = Calls(after: 0)
+        let edge = Edge(settings: CoreSettings())
+        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var cluster = Self.lone()
+        calls.perform(
+            .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
+            gateway: 0, token: 7, edge, owner, &cluster, at: now)
+        let first = try #require(calls.waiting.requests { _ in true }.first).request
+        if isSentBack { calls.onAnswer(.sentBack, to: first.id, from: 0, edge, owner, &cluster, at: now) }
+        calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now)
+        now.instant += .milliseconds(100)
+        calls.tick(edge, owner, &cluster, at: now)
+        let second = try #require(calls.waiting.requests { _ in true }.first).request
+        #expect(first.isLimited && second.isRepeated && second.isLimited == isSentBack)
+    }
+
     /// An earlier owner may have made the change before its link broke.
     @Test(
         "A change that was sent more than once and then refused may take effect",

@@ -81,6 +81,33 @@ import Testing
         #expect(taken(&cluster, .setSelfStatus(customStatus: "free", seconds: nil), times: 6, atOnce: false) == 1)
     }
 
+    /// The call waits for the disks of the cluster. The other call has been on its way for longer than a call may last.
+    @Test("A call that its owner has performed is not counted again when the owner sends another call of the user back")
+    func otherCallIsSentBack() {
+        var settings = CoreSettings()
+        settings.policy.subscribeRate = Policy.Rate(calls: 1, seconds: 5)
+        var cluster = TestCluster(nodes: 3, settings: settings)
+        let ann = cluster.user(ownedBy: 0)
+        cluster.heldDisks = [0, 1, 2]
+        #expect(cluster.subscribe(ann, to: ["carl"], on: 2) == nil)
+        let milliseconds = cluster.processes[0].node.owner.clock.milliseconds(at: cluster.now.wall)
+        let late = Request(
+            id: 1, user: Self.id(ann), operation: .setSelfStatus(customStatus: "busy", seconds: nil),
+            begunAt: Version(milliseconds: milliseconds - 5_001, counter: 0, node: 77))
+        let peer = cluster.processes[0].node.cluster.peers.index(of: cluster.processes[2].id)!
+        cluster.processes[0].node.handle(.request(late), from: peer, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.settle()
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.lastAnswer(on: 2) == nil)
+        cluster.heldDisks = []
+        cluster.advance(.milliseconds(50))
+        guard case .subscribed = cluster.lastAnswer(on: 2) else {
+            Issue.record("\(String(describing: cluster.lastAnswer(on: 2)))")
+            return
+        }
+    }
+
     @Test("A node that cannot reach the caller's owner counts by itself")
     func aNodeWithoutALinkToTheOwnerCountsByItself() {
         var cluster = TestCluster(nodes: 3)

@@ -142,7 +142,7 @@ import Testing
         .listUpdate(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
-        .answer(id: 9, .refused(.unavailable.afterPassingOn)), .misrouted([ann]),
+        .answer(id: 9, .refused(.unavailable.afterPassingOn)), .answer(id: 9, .sentBack), .misrouted([ann]),
         .offer(ring: 7, offerSequence: 3, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false),
         .fetch(ring: 7, [0, 65_535]),
         .sent(ring: 7, slotsCount: 64), .transferComplete(ring: .max, offerSequence: 2), .requestOffer,

@@ -27,7 +27,7 @@ extension Calls {
         }
         if case .replayWebhooks(let app, let since) = request.operation { return .replayWebhooks(app: app, since: since) }
         if case .explain(_, .load) = request.operation { return .load(request) }
-        guard cluster.decides(request.user, for: peer) else { return .done }
+        guard cluster.decides(request, for: peer) else { return .done }
         var reply = request.refusal(by: owner, replication, cluster, at: now)
         // The user has reached a rate limit.
         if reply == nil { reply = delay(of: request, owner, at: now).map { .answer(id: request.id, .rateLimited(retryAfter: UInt64($0))) } }
@@ -90,7 +90,7 @@ extension Calls {
         switch request.operation {
         case .explain(let other, .view):
             answer = ExplanationText.part(of: request, about: other, .view, edge, owner, cluster, at: now)
-        case let operation where operation.isForAllNodes && !isActive: return .misrouted([request.user])
+        case let operation where operation.isForAllNodes && !isActive: answer = .sentBack
         case .onlineUsers(let query): answer = OnlineUsers.answer(query, owner)
         case .mentions(let search): answer = MentionSearch(id: request.user, request: search).answer(by: owner).answer
         case .followers(let targets): answer = .followers(targets.map { UInt64(owner.shareFollowersCount(of: $0)) })
@@ -106,9 +106,9 @@ extension Request {
     fileprivate func refusal(
         by owner: borrowing Owner, _ replication: borrowing Replication, _ cluster: borrowing Cluster, at now: Now
     ) -> Message? {
-        guard subjects.allSatisfy({ cluster.decides($0) }) else { return .misrouted([user]) }
+        guard subjects.allSatisfy({ cluster.decides($0) }) else { return .answer(id: id, .sentBack) }
         // Its gateway asks again, unless another owner has answered meanwhile, or the call is over.
-        if isSentBack(by: owner, cluster, at: now) { return .misrouted([user]) }
+        if isSentBack(by: owner, cluster, at: now) { return .answer(id: id, .sentBack) }
         guard operation.isDurable, let refusal = replication.refusalOfChange(of: user, cluster) else { return nil }
         return .answer(id: id, .refused(refusal))
     }

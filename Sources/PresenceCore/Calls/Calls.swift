@@ -101,6 +101,7 @@ struct Calls {
         _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: borrowing Edge, _ owner: borrowing Owner, _ cluster: inout Cluster,
         at now: Now
     ) {
+        if answer == .sentBack { return waiting.retry(id, at: now.instant + cluster.settings.retryInterval) }
         if rates.counted(id, answer, at: now.instant) { return }
         guard waiting.sent[id]?.request.operation.isAnswered(by: answer) == true else { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
@@ -208,11 +209,11 @@ struct Calls {
         for sent in waiting.requests(where: isDue) { waiting.retryUnanswered(sent.request.id, at: now.instant) }
     }
 
-    /// Repeats a little later the requests about users that a peer does not decide about yet.
+    /// Repeats a little later the requests about users that a peer no longer decides about. It may have performed some of them.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, retryInterval: Duration, at now: Now) {
         let named = Set(users)
         for sent in waiting.requests(where: { $0.peer == peer && named.contains($0.request.user) }) {
-            waiting.retry(sent.request.id, at: now.instant + retryInterval)
+            waiting.retryUnanswered(sent.request.id, at: now.instant + retryInterval)
         }
     }
 

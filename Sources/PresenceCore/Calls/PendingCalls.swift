@@ -221,12 +221,15 @@ struct PendingCalls {
         sent.values.filter(isDue).sorted { $0.request.id < $1.request.id }
     }
 
-    /// Schedules the next attempt of a request that its owner has not performed.
+    /// Schedules the next attempt of a request that its owner has sent back. That attempt is counted as this one would have been.
     mutating func retry(_ id: UInt64, at instant: Instant) { sent[id]?.retryAt = instant }
 
-    /// Schedules the next attempt of a request whose answer is lost. Its owner may have counted it.
+    /// Schedules the next attempt of a request without an answer. Its owner may have performed and counted it.
+    ///
+    /// No later attempt is counted then: a call that has taken effect must not be answered as one call too many. An owner that has sent the
+    /// request back has done neither.
     mutating func retryUnanswered(_ id: UInt64, at instant: Instant) {
-        sent[id]?.request.isLimited = false
+        if sent[id]?.retryAt == nil { sent[id]?.request.isLimited = false }
         retry(id, at: instant)
     }
 

@@ -65,11 +65,11 @@ public struct Cluster {
     /// Whether this node decides about a user now.
     package func decides(_ user: UserID) -> Bool { ownership.decides(user.slot) }
 
-    /// Whether this node decides about `user` now. Otherwise it tells `peer` to retry.
-    mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {
-        if decides(user) { return true }
-        if owner(of: user) != 0 { misroutedCount += 1 }
-        send(.misrouted([user]), to: peer)
+    /// Whether this node decides about the user of a request now. Otherwise it sends the request back to `peer`.
+    mutating func decides(_ request: Request, for peer: PeerIndex) -> Bool {
+        if decides(request.user) { return true }
+        if owner(of: request.user) != 0 { misroutedCount += 1 }
+        send(.answer(id: request.id, .sentBack), to: peer)
         return false
     }
 

@@ -83,7 +83,8 @@ struct Reports {
     mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         if isVoid(from: peer, cluster) { return }
         if cluster.ownership.decidesSoon(attach.user) { return postpone(.attach(attach), from: peer, &cluster) }
-        if cluster.decides(attach.user, for: peer) { owner.attach(attach, from: peer, in: &cluster.outbox[at: now]) }
+        guard cluster.decides(attach.user) else { return cluster.sendBack([attach.user], to: peer) }
+        owner.attach(attach, from: peer, in: &cluster.outbox[at: now])
     }
 
     mutating func onDetach(_ detach: Detach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {

@@ -23,7 +23,7 @@ public enum Answer: Hashable, Sendable {
     case done
     /// Answers `subscriptions`.
     case subscriptions([Subscription], total: Int)
-    /// Answers `records`. Users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
+    /// Answers `records`.
     case records([Record])
     /// Answers `setVisibility` and `visibility` with the current visibility.
     case visibility(Privacy, remnant: Remnant = .none)
@@ -59,6 +59,9 @@ public enum Answer: Hashable, Sendable {
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
     case rateLimited(retryAfter: UInt64)
+    /// Sends the request back: the node does not decide about its users now, or the request may have waited for too long. The node has
+    /// neither performed nor counted it. The caller repeats the request.
+    case sentBack
 }
 
 /// The byte that names the kind of an owner's answer.
@@ -87,6 +90,7 @@ private enum AnswerTag: UInt8 {
     case factsImported = 24
     case mentioned = 25
     case deleted = 26
+    case sentBack = 27
 }
 
 extension WireWriter {
@@ -150,6 +154,7 @@ extension WireWriter {
             text(refusal.shortDetail)
             tag(refusal.mayTakeEffect ? 1 : 0)
         case .rateLimited(let retryAfter): tagged(.rateLimited) { $0.unsigned(retryAfter) }
+        case .sentBack: tag(AnswerTag.sentBack)
         }
     }
 
@@ -231,6 +236,7 @@ extension WireReader {
             refusal.mayTakeEffect = try flag()
             return .refused(refusal)
         case .rateLimited: return .rateLimited(retryAfter: try unsigned())
+        case .sentBack: return .sentBack
         }
     }
 }

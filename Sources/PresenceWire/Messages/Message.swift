@@ -54,7 +54,8 @@ public enum Message: Hashable, Sendable {
     case renew(SessionID, user: UserID, until: Milliseconds)
     /// Answers ``request(_:)``.
     case answer(id: UInt64, Answer)
-    /// Rejects these users: the sender does not own their slots, or is not active in them yet. The receiver retries by a newer ring.
+    /// Rejects these users: the sender does not own their slots, or is not active in them yet. The receiver registers them by a newer ring.
+    /// A request is sent back by ``Answer/sentBack``.
     ///
     /// An empty list says that the sender is now active in all slots that it owns.
     case misrouted([UserID])
@@ -159,7 +160,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 26
+    public static let protocolVersion: UInt64 = 27
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.
