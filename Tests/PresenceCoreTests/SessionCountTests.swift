@@ -86,6 +86,40 @@ import Testing
         #expect(shards.counters.sessionsDisconnected == 1)
     }
 
+    /// The digest of an owner may cross a login. The gateway then registers a session that this login ends.
+    @Test("A session that is registered again while its end is on the way is counted once", arguments: [true, false])
+    func registeredWhileEnding(isLogout: Bool) {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = cluster.now
+        var old = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios", deviceID: "phone")
+        old.openedAt = now.wall - 5_000
+        owner.attach(old, from: 1, in: &outbox[at: now])
+        if isLogout {
+            _ = UserCall(id: old.user, now: now).logout(old.session, of: &owner, into: &outbox)
+        } else {
+            var new = Attach(session: SessionID(stamp: 2, node: 9), user: old.user, platform: "ios", deviceID: "phone")
+            new.openedAt = now.wall
+            owner.attach(new, from: 1, in: &outbox[at: now])
+        }
+        old.isLogin = false
+        owner.attach(old, from: 1, in: &outbox[at: now])
+        let detach = Detach(session: old.session, user: old.user, cause: .loggedOut)
+        owner.detach(detach, from: 1, isMoving: false, in: &outbox[at: now])
+        let counters = owner.counters
+        #expect([counters.logouts, counters.sessionsEvicted, counters.sessionsDisconnected] == (isLogout ? [1, 0, 0] : [0, 1, 0]))
+    }
+
+    @Test("A session that is registered with a new owner is counted when it ends") mutating func newOwner() {
+        let ann = cluster.user(ownedBy: 2)
+        let phone = cluster.login(ann, on: 0)
+        cluster.kill(2)
+        cluster.advance(.seconds(5))
+        #expect(ends == Ends())
+        cluster.lose(phone)
+        #expect(ends == Ends(lost: 1))
+    }
+
     @Test("A disconnected session is counted once, whatever follows") mutating func countedOnce() {
         let retired = cluster.login("ann", on: 0)
         cluster.lose(retired)

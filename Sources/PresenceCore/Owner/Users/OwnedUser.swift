@@ -151,9 +151,9 @@ struct OwnedSession {
     var graceDeadline: Instant?
     /// See ``PresenceWire/Attach/isPushReachable``.
     var isPushReachable: Bool
-    /// Whether the session was counted as disconnected.
+    /// Whether an end of the session was counted.
     ///
-    /// A session of a dead node may come back. It is counted when it is retired.
+    /// A session may come back after it was counted: its node registers it again. A session of a dead node is counted when it is retired.
     var isCounted = false
     /// Why the session was disconnected.
     var loss = Loss.closed

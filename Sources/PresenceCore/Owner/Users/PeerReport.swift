@@ -16,7 +16,9 @@ struct PeerReport {
         var session = OwnedSession(
             id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
             isPushReachable: attach.isPushReachable, registrationID: owner.registrations[peer]?.id ?? 0)
-        session.isCounted = known?.isCounted ?? false
+        // An unknown session that is registered again under a confirmed status has ended before. That end was counted.
+        let wasEnded = !attach.isLogin && owner.users[user].confirmationDeadline == nil
+        session.isCounted = known?.isCounted ?? wasEnded
         let policy = owner.policies.policy(of: attach.user)
         let isFirst = owner.users[user].streams.isEmpty
         let (returned, ended) = owner.modify(user) { user in
