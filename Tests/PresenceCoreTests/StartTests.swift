@@ -144,6 +144,35 @@ import Testing
         #expect((cluster.clients[phone].view[bob]?["customStatus"]?.textValue == "changed") == isMissing)
     }
 
+    /// The owner changes the profile. The node has loaded an older record of the user, and publishes nothing of it.
+    @Test("A node that has just started keeps the rows of an owner as they are, and takes its role later") func rowsBeforeRole() throws {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        func version(before milliseconds: Milliseconds) -> Version {
+            Version(milliseconds: now.wall - milliseconds, counter: 0, node: 2)
+        }
+        let ann = user("ann")
+        var record = Record(blank: ann)
+        (record.statusType, record.onlinePlatforms, record.version) = (.online, ["web"], version(before: 5_000))
+        try owner.load(Row(record), in: &outbox[at: now])
+        let changed = version(before: 2_000)
+        let profile = Row(
+            user: ann, kind: .profile, key: "", version: changed, value: Array(#"{"Nick":["Ann","\#(changed.text)"]}"#.utf8))
+        (record.onlinePlatforms, record.version, record.profileVersion) = (["ios"], version(before: 1_000), changed)
+        outbox = Outbox()
+        let isBelieved = try owner.receive([profile, Row(record)], isOwned: { _ in false }, isAwaited: true, in: &outbox[at: now])
+        #expect(isBelieved)
+        let kept = owner.record(of: ann)
+        #expect(kept.version == record.version && kept.onlinePlatforms == ["ios"] && kept.profileVersion == changed)
+        #expect(outbox.changes.isEmpty)
+        #expect(outbox.rows.map(\.version) == [changed, record.version])
+        owner.reassign({ _ in Reassignment.Role(owner: 0, decides: true) }, in: &outbox[at: now])
+        let index = owner.index(of: ann)
+        #expect(!owner.users[index].isReplica)
+        owner.users.checkInvariants()
+    }
+
     @Test("A disk that fails at the start is known before the first change") func failedDisk() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)

@@ -94,7 +94,7 @@ struct Reassignment {
 
 extension OwnedUser {
     /// Makes another node the owner: this node keeps the facts, and drops what only an owner has.
-    fileprivate mutating func becomeReplica() {
+    mutating func becomeReplica() {
         isReplica = true
         if record.isForFriends { record.privacy = record.privacy?.withFriends(nil) }
         (sessions, listeners) = ([], [])

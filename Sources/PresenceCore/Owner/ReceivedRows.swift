@@ -42,8 +42,9 @@ struct ReceivedRows {
                 isBelieved = false
                 continue
             }
-            let (user, isNew) = owner.insert(row.user)
-            if isNew, !isOwned(row.user) { owner.modify(user) { $0.isReplica = true } }
+            let user = owner.index(of: row.user)
+            // A node that has just started has loaded the user. It decides about no user before it has a role.
+            if !owner.users[user].isReplica, !isOwned(row.user) { owner.modify(user) { $0.becomeReplica() } }
             if owner.users[user].isVoid(row.version, row.kind) {
                 if owner.users[user].isReplica, told.insert(row.user).inserted {
                     outbox.rowsForOwners += owner.users[user].rowsOfDeletion
