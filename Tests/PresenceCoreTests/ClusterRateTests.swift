@@ -1,6 +1,7 @@
 import PresenceWire
 import Testing
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
 /// Limits of calls hold for the whole cluster: at most 1.2 × the limit passes over any number of nodes (T17, T22, T24, Z6).
