@@ -27,7 +27,7 @@ export BUILD_COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/de
 
 .PHONY: run demo test smoke nightly pages bench gate chaos chaos-short attacks attacks-short lint format build build-checked build-core \
 	build-release simulation same-histories sdk-test deps test-deps packages package package-test package-deps image-test browsers browser-deps \
-	npm npm-deps chart
+	npm npm-deps chart secrets-in-logs
 
 # A node on loopback with development keys.
 run: build
@@ -184,6 +184,10 @@ attacks-short:
 	Tests/Attacks/run rapid-reset reconnecting-continuation-flood hpack-bomb answers-behind-a-shut-window@client pipelined-requests@client \
 		crowd-that-reads-nothing@client silent-connections-beyond-the-files metrics-pages token-spellings tickets wrong-proofs \
 		blocks-of-unknown-users --seconds 1.5 --slack-milliseconds 1000
+
+# All suites of `make test` that start nodes, with nodes that log at the level `trace`: no log may have a token, a ticket, a key or a secret.
+secrets-in-logs: build build-checked
+	Tests/OpenAPI/secrets-in-logs
 
 lint:
 	@echo "== lint"

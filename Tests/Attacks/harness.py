@@ -43,6 +43,7 @@ class Target:
     def __init__(self, node, attack, seconds):
         self.port, self.pid = getattr(node, PORTS[attack.port]), node.process.pid
         self.client, self.link, self.ops = node.client, node.link, node.ops
+        self.log = f"{node.cluster.directory}/{node.name}.log"
         self.end = time.monotonic() + seconds
         self.sent, self.opened, self.cut, self.lives = 0, 0, 0, []
         self.notes = {}

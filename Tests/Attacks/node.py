@@ -147,8 +147,7 @@ def tickets(target):
 @attack(ports=("cluster",), settings={"ROLLCALL_CLUSTER_SECRET": "the secret of this cluster"})
 def wrong_proofs(target):
     """Each under a name of its own, with line feeds and escape codes: what they would write into the log is bounded."""
-    log = os.readlink(f"/proc/{target.pid}/fd/2")
-    before = os.path.getsize(log)
+    before = os.path.getsize(target.log)
     number = 0
     while not target.is_over:
         connection = target.connect()
@@ -161,7 +160,7 @@ def wrong_proofs(target):
                 break
             target.note(proofs=1)
         connection.close()
-    written = os.path.getsize(log) - before
+    written = os.path.getsize(target.log) - before
     target.note(logged_bytes=written)
     if written > 4_096:
         raise SystemExit(f"{written} bytes went into the log")

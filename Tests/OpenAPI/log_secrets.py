@@ -11,9 +11,10 @@ SHAPES = {
     "credentials of a header": (r"(?i:\b(?:bearer|ticket) +|authorization\W{1,4})[\w.~+/-]{12,}", "Authorization: c2VjcmV0IHRleHQ"),
     "value of a secret setting": (r"(?i:secret|hs256)\"?(?:=|: ?)\"?(?!\(set\))[^\s\",\])]{8,}", '"webhook.secret":"0123456789abcdef"'),
     "private key": (r"-----BEGIN [A-Z ]*PRIVATE KEY", "-----BEGIN EC PRIVATE KEY-----"),
-    # An HS256 signature and a key of 32 bytes have 43 characters in Base64url, and 64 in hexadecimal digits.
-    "signature or key": (r"(?<![\w-])(?:[0-9a-f]{64,}|(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{43,})(?![\w-])",
-                         "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+    # An HS256 signature and a key of 32 bytes have 43 characters in Base64url, and 64 as hexadecimal digits. The folder of a test has a UUID.
+    "signature or key": (r"(?<![\w-])(?!rollcall-[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}(?![\w-]))"
+                         r"(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])[\w-]{43,}(?![\w-])", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+    "hexadecimal signature or key": (r"(?<![\w-])[0-9a-f]{64,}(?![\w-])", "0123456789abcdef" * 4),
 }
 
 
@@ -56,6 +57,7 @@ class Secrets:
         missed = [sample for sample in self.samples() for line in (f"info: something [a=1 b={sample}, c=2]", f'{{"a":"1","b":"{sample}"}}')
                   if not search(line)]
         missed += [kind for kind, (_, sample) in SHAPES.items() if kind not in search(f"info: something [a=1 b={sample}, c=2]")]
-        innocent = "2026-01-01T00:00:00+0000 info rollcall: the node is ready [generation=1790000000000000 node=n1 webhook.secret=(set)]"
+        innocent = "2026-01-01T00:00:00+0000 info rollcall: the node is ready [folder=/tmp/rollcall-5220141B-9AF8-4891-BCCD-C85988A2EB81/n1 " \
+            "generation=1790000000000000 node=n1 webhook.secret=(set)]"
         if missed or search(innocent):
             raise SystemExit(f"the search is wrong: it does not find {missed}, or finds {search(innocent)} in a line without a secret")
