@@ -77,9 +77,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     /// Processes bytes up to a number of requests. Returns the size of their header lists; nil when the connection ends.
     private func process(_ bytes: inout ByteBuffer, headsMax: Int, at now: NIODeadline) -> Int? {
         let takenBytes = bytes.withUnsafeReadableBytes { bytes in
-            let takenBytes = session.receive(bytes, headsMax: headsMax, at: now)
-            session.takeEvents(handle)
-            return takenBytes
+            defer { session.takeEvents(handle) }
+            return session.receive(bytes, headsMax: headsMax, at: now)
         }
         checkLife()
         let decodedBytes = server.countDecoded(at: now)
@@ -279,8 +278,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// Ends a connection whose peer provokes too many frames and does not read them.
     private func boundFrames() {
-        guard session.waitingFramesCount > 4 * server.limits.streamsMax + server.limits.waitingFramesMax else { return }
-        end(.frameFlood)
+        if session.waitingFramesCount > 4 * server.limits.streamsMax + server.limits.waitingFramesMax { end(.frameFlood) }
     }
 
     // MARK: The end
