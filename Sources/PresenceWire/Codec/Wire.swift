@@ -41,9 +41,7 @@ public struct WireWriter: Sendable {
     }
 
     /// Writes a signed integer: zigzag, then LEB128.
-    public mutating func signed(_ value: Int64) {
-        unsigned(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
-    }
+    public mutating func signed(_ value: Int64) { unsigned(UInt64(bitPattern: (value << 1) ^ (value >> 63))) }
 
     /// Writes a length and the text's UTF-8 bytes.
     public mutating func text(_ value: String) {

@@ -104,9 +104,7 @@ extension WireWriter {
             tag(AnswerTag.subscribed)
             for list in [evicted, refused, nonFriends] { users(list) }
         case .followerLimitReached(let targets): tagged(.followerLimitReached) { $0.users(targets) }
-        case .followers(let counts):
-            tag(AnswerTag.followers)
-            list(counts) { $0.unsigned($1) }
+        case .followers(let counts): tagged(.followers) { $0.list(counts) { $0.unsigned($1) } }
         case .done: tag(AnswerTag.done)
         case .subscriptions(let page, let total):
             tag(AnswerTag.subscriptions)
@@ -125,17 +123,11 @@ extension WireWriter {
             self.remnant(remnant)
         case .chained(let outcomes): outcomes.write(nil, into: &self)
         case .blocked(let outcomes, let remnant): outcomes.write(remnant, into: &self)
-        case .listed(let json):
-            tag(AnswerTag.listed)
-            text(String(decoding: json, as: UTF8.self))
-        case .friendCalled(let result):
-            tag(AnswerTag.friendCalled)
-            result.write(into: &self)
+        case .listed(let json): tagged(.listed) { $0.text(String(decoding: json, as: UTF8.self)) }
+        case .friendCalled(let result): tagged(.friendCalled) { result.write(into: &$0) }
         case .relationsChecked(let found): tagged(.relationsChecked) { $0.users(found) }
         case .profiles(let profiles): tagged(.profiles) { $0.list(profiles) { $1.write(into: &$0) } }
-        case .sessions(let lists):
-            tag(AnswerTag.sessions)
-            list(lists) { $0.list($1) { $1.write(into: &$0) } }
+        case .sessions(let lists): tagged(.sessions) { $0.list(lists) { $0.list($1) { $1.write(into: &$0) } } }
         case .onlineUsers(let users, let total):
             tag(AnswerTag.onlineUsers)
             list(users) { $1.write(into: &$0) }

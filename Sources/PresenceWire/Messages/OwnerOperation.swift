@@ -270,9 +270,7 @@ extension WireWriter {
             tag(OperationTag.records)
             self.users(users)
             optional(viewer) { $0.user($1) }
-        case .setVisibility(let change):
-            tag(OperationTag.setVisibility)
-            visibility(change)
+        case .setVisibility(let change): tagged(.setVisibility) { $0.visibility(change) }
         case .visibility: tag(OperationTag.visibility)
         case .countQuery(let isMade): tagged(.countQuery) { $0.tag(isMade ? 1 : 0) }
         case .logout(let session): tagged(.logout) { $0.optional(session) { $0.session($1) } }
