@@ -58,11 +58,12 @@ extension Explain {
 
 /// The explanation of one node: why a viewer sees a user as it does.
 enum ExplanationText {
-    /// The part of this node.
+    /// The part of this node about users. A question for its load is refused: the composition answers it, see `loadText(for:)`.
     static func part(
         of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: borrowing Edge, _ owner: borrowing Owner,
         _ cluster: borrowing Cluster, at now: Now
     ) -> Answer {
+        guard part != .load else { return .refused(.unavailable) }
         var json = JSONWriter(reserving: 1_024)
         json.object { json in
             json.member("node", cluster.own.id.rawValue)
@@ -70,7 +71,7 @@ enum ExplanationText {
             case .target: writeTarget(request.user, viewer: other, into: &json, owner, cluster, at: now)
             case .viewer: writeViewer(request.user, target: other, into: &json, owner, cluster, at: now)
             case .view: writeView(of: other, viewer: request.user, into: &json, edge, owner, cluster)
-            case .load: preconditionFailure("the composition has the part of the load, see loadText(for:)")
+            case .load: break
             case .own: writeOwn(request.user, into: &json, owner, cluster, at: now)
             }
         }
