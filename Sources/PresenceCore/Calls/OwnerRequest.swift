@@ -16,7 +16,7 @@ struct OwnerRequest {
 
     /// Answers with what rows of users say, when these rows are on two disks. Without `users` they are the caller's.
     func answerAsWritten(_ answer: Answer, of users: [UserID]? = nil, into outbox: inout Outbox) {
-        outbox.deferred.append(DeferredContinuation(users: users ?? [id], continuation: .answer(id: request.id, of: id, answer, to: peer)))
+        outbox.deferred.append(DeferredContinuation(users: users ?? [id], action: .answer(id: request.id, of: id, answer, to: peer)))
     }
 
     /// Answers when the rows of this input are on disk.

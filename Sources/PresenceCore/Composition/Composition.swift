@@ -162,11 +162,10 @@ struct Composition: ~Copyable {
     }
 
     private mutating func sendDeferred(at now: Now) {
-        for continuation in replication.takeDeferred(&cluster.outbox) {
-            switch continuation {
+        for action in replication.takeDeferred(&cluster.outbox) {
+            switch action {
             case .answer(let id, _, let answer, let peer): cluster.send(.answer(id: id, answer), to: peer)
             case .step(let step): chain.carryOut([step], isDurable: true, &owner, &cluster, at: now)
-            case .listUpdate, .acknowledgement: preconditionFailure("\(continuation) does not rest on earlier rows")
             }
         }
     }

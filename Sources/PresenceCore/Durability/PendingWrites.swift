@@ -71,7 +71,7 @@ struct PendingWrites {
             !write.isComplete && write.rows.contains { $0.kind != .status && deferred.users.contains($0.user) }
         }
         guard let newest else { return false }
-        writes[newest].continuations.append(deferred.continuation)
+        writes[newest].continuations.append(deferred.action.continuation)
         return true
     }
 

@@ -86,10 +86,10 @@ struct Replication {
 
     /// Takes the actions of the outbox that are deferred until earlier rows are durable. Those whose rows are being written wait with
     /// them, and the others are returned.
-    mutating func takeDeferred(_ outbox: inout Outbox) -> [Continuation] {
+    mutating func takeDeferred(_ outbox: inout Outbox) -> [DeferredContinuation.Action] {
         outbox.deferred.takeAll().compactMap { deferred in
-            guard outbox.writesLists(of: deferred.users) else { return writes.hold(deferred) ? nil : deferred.continuation }
-            outbox.continuations.append(deferred.continuation)
+            guard outbox.writesLists(of: deferred.users) else { return writes.hold(deferred) ? nil : deferred.action }
+            outbox.continuations.append(deferred.action.continuation)
             return nil
         }
     }

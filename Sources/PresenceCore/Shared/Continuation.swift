@@ -62,6 +62,20 @@ extension [Continuation] {
 
 /// An answer or a step that changes nothing, but says what rows of `users` say. It leaves when those rows are on two disks.
 struct DeferredContinuation {
+    /// An action that may rest on earlier rows.
+    enum Action {
+        case answer(id: UInt64, of: UserID, Answer, to: PeerIndex)
+        case step(ChainStep)
+
+        /// The action as one that waits with the rows of a write.
+        var continuation: Continuation {
+            switch self {
+            case .answer(let id, let user, let answer, let peer): .answer(id: id, of: user, answer, to: peer)
+            case .step(let step): .step(step)
+            }
+        }
+    }
+
     let users: [UserID]
-    let continuation: Continuation
+    let action: Action
 }

@@ -145,7 +145,7 @@ struct Chain {
     private mutating func end(_ item: Item, as code: ChainCode, of user: UserID, _ cluster: inout Cluster) {
         calls[item.waiter.call]?.decide(item.waiter.position, as: code)
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
-        cluster.outbox.deferred.append(DeferredContinuation(users: [user], continuation: .step(step)))
+        cluster.outbox.deferred.append(DeferredContinuation(users: [user], action: .step(step)))
     }
 
     /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.

@@ -51,8 +51,8 @@ struct AnsweredCalls {
     /// Answers a call of the relationship chain that makes no decision. It rests on rows of earlier calls, which are on two disks then.
     func answer(_ outcomes: [ChainOutcome], of owner: inout Owner, into outbox: inout Outbox) {
         guard request.key != nil else {
-            let answer = Continuation.answer(id: request.id, of: request.user, .chained(outcomes), to: peer)
-            return outbox.deferred.append(DeferredContinuation(users: [request.user], continuation: answer))
+            let answer = DeferredContinuation.Action.answer(id: request.id, of: request.user, .chained(outcomes), to: peer)
+            return outbox.deferred.append(DeferredContinuation(users: [request.user], action: answer))
         }
         outbox.answerWhenStored(request, .chained(outcomes), to: peer)
         keepAnswer(of: &owner, into: &outbox)
