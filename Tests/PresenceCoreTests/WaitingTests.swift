@@ -108,7 +108,7 @@ import Testing
         reports.onUnwatch([ann], from: 2, owner: &owner, &cluster)
         reports.drop(from: 1) { $0 == ann }
         #expect(reports.postponed.map(\.peer) == [1, 2])
-        #expect(reports.postponed.map(\.message) == [.watch([Watch(user: bob, held: .zero, record: nil)]), .unwatch([ann])])
+        #expect(reports.postponed.map(\.report) == [.watch([Watch(user: bob, held: .zero, record: nil)]), .unwatch([ann])])
         reports.drop(from: 1)
         #expect(reports.postponed.map(\.peer) == [2])
     }

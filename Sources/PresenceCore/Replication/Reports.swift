@@ -8,14 +8,23 @@ struct Reports {
     /// Most waiting messages. One more rejects all of them, and they arrive again when this node is active.
     static let postponedMax = 20_000
 
-    private(set) var postponed: [(peer: PeerIndex, message: Message)] = []
+    /// A message that waits for a ring or for active slots.
+    enum Report: Equatable {
+        case attach(Attach)
+        case detach(Detach)
+        case watch([Watch])
+        case unwatch([UserID])
+        case graces([RunningGrace])
+    }
+
+    private(set) var postponed: [(peer: PeerIndex, report: Report)] = []
 
     /// Drops a peer's reports about the users for whom `isVoid` holds: the peer is dead, or reports everything again.
     mutating func drop(from peer: PeerIndex, where isVoid: (UserID) -> Bool = { _ in true }) {
         guard !postponed.isEmpty else { return }
         postponed = postponed.compactMap { waiting in
             guard waiting.peer == peer else { return waiting }
-            switch waiting.message {
+            switch waiting.report {
             case .attach(let attach): return isVoid(attach.user) ? nil : waiting
             case .detach(let detach): return isVoid(detach.user) ? nil : waiting
             case .watch(let watches):
@@ -24,14 +33,14 @@ struct Reports {
             case .unwatch(let users):
                 let kept = users.filter { !isVoid($0) }
                 return kept.isEmpty ? nil : (peer, .unwatch(kept))
-            default: return waiting
+            case .graces: return waiting
             }
         }
     }
 
-    private mutating func postpone(_ message: Message, from peer: PeerIndex, _ cluster: inout Cluster) {
+    private mutating func postpone(_ report: Report, from peer: PeerIndex, _ cluster: inout Cluster) {
         if postponed.count >= Self.postponedMax { reject(postponed.takeAll(), &cluster) }
-        postponed.append((peer, message))
+        postponed.append((peer, report))
     }
 
     /// Rejects the waiting reports of a peer that uses another ring than before. By that ring another node may decide about a user, and is
@@ -40,34 +49,33 @@ struct Reports {
         guard postponed.contains(where: { $0.peer == peer }) else { return }
         let waiting = postponed.takeAll()
         // A former owner sends graces when it changes the ring, and does not send them again.
-        let isKept = { (report: (peer: PeerIndex, message: Message)) in
-            if case .graces = report.message { true } else { report.peer != peer }
+        let isKept = { (waiting: (peer: PeerIndex, report: Report)) in
+            if case .graces = waiting.report { true } else { waiting.peer != peer }
         }
         postponed = waiting.filter(isKept)
         reject(waiting.filter { !isKept($0) }, &cluster)
     }
 
     /// The senders report what still holds to those who decide by then.
-    private func reject(_ reports: [(peer: PeerIndex, message: Message)], _ cluster: inout Cluster) {
-        for (peer, message) in reports {
-            switch message {
+    private func reject(_ reports: [(peer: PeerIndex, report: Report)], _ cluster: inout Cluster) {
+        for (peer, report) in reports {
+            switch report {
             case .attach(let attach): cluster.send(.misrouted([attach.user]), to: peer)
             case .watch(let watches): cluster.send(.misrouted(watches.map(\.user)), to: peer)
-            default: break
+            case .detach, .unwatch, .graces: break
             }
         }
     }
 
     /// Handles the waiting messages, because the ring or the active slots have changed. Some of them wait again or are rejected.
     mutating func resumePostponed(owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for (peer, message) in postponed.takeAll() {
-            switch message {
+        for (peer, report) in postponed.takeAll() {
+            switch report {
             case .attach(let attach): onAttach(attach, from: peer, owner: &owner, &cluster, at: now)
             case .detach(let detach): onDetach(detach, from: peer, owner: &owner, &cluster, at: now)
             case .watch(let watches): onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
             case .unwatch(let users): onUnwatch(users, from: peer, owner: &owner, &cluster)
             case .graces(let graces): onGraces(graces, from: peer, owner: &owner, &cluster, at: now)
-            default: preconditionFailure("\(message) does not wait for a ring")
             }
         }
     }
