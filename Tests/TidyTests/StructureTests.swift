@@ -30,6 +30,9 @@ import Testing
     /// The most stored booleans of all types of `HTTP2` together. It may only become smaller: a phase says more than a boolean.
     static let booleansOfHTTP2Max = 23
 
+    /// The most lines of the core that trap. It may only become smaller: a type that cannot have the case needs no trap.
+    static let trapsOfCoreMax = 7
+
     /// The types of all targets, by target and name.
     static func shapes(of sources: [TidyTests.Source]) -> [String: Shape] {
         var shapes: [String: Shape] = [:]
@@ -105,6 +108,18 @@ import Testing
     @Test("The types of HTTP2 do not get more stored booleans than they have") func booleansOfHTTP2() {
         let count = Self.shapes.filter { $0.key.hasPrefix("HTTP2.") }.map(\.value.booleans).reduce(0, +)
         #expect(count == Self.booleansOfHTTP2Max, "if there are fewer, lower the limit")
+    }
+
+    /// The lines of a source of the core that trap without a condition.
+    static func traps(in source: TidyTests.Source) -> [String] {
+        guard source.path.hasPrefix("Sources/PresenceCore/") else { return [] }
+        return source.lines.enumerated().filter { code(of: $0.element).contains("preconditionFailure(") }
+            .map { "\(source.path):\($0.offset + 1)" }
+    }
+
+    @Test("The core does not get more lines that trap than it has") func traps() {
+        let traps = TidyTests.sources.flatMap(Self.traps)
+        #expect(traps.count == Self.trapsOfCoreMax, "if there are fewer, lower the limit: \(traps)")
     }
 
     /// The words by which a check would make an exception that is no row of the tables of exceptions.
@@ -240,6 +255,9 @@ import Testing
         let shapes = Self.shapes(of: [planted])
         #expect(shapes["X.A"] == Shape(lines: 10, properties: 2, booleans: 2))
         #expect(Self.comments(planted).count == 1)
+        let trap = "// preconditionFailure(a)\nguard let a else { preconditionFailure(\"no a\") }"
+        #expect(Self.traps(in: TidyTests.Source(path: "Sources/PresenceCore/A.swift", text: trap)) == ["Sources/PresenceCore/A.swift:2"])
+        #expect(Self.traps(in: TidyTests.Source(path: "Sources/X/A.swift", text: trap)) == [])
         #expect(Self.comments(TidyTests.Source(path: "Sources/X/B.swift", text: "// See seed 1234.")).count == 1)
         #expect(Self.excess(["X.A": 9], over: 8, except: [:]).count == 1)
         #expect(Self.excess(["X.A": 9], over: 8, except: ["X.A": 10]).count == 1)
