@@ -40,7 +40,7 @@ struct Composition: ~Copyable {
         switch row.kind {
         case .member: try loadMember(row, at: now)
         case .policy: try facts.load(policy: row, &owner)
-        case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
+        case .kick: try facts.load(kick: row, in: &cluster.outbox[at: now])
         case .clock:
             owner.observe(row.version)
             replication.load(clock: row)
@@ -129,7 +129,7 @@ struct Composition: ~Copyable {
             onRequest(request, from: peer, hasWaited: true, at: now)
         }
         owner.tick(in: &cluster.outbox[at: now])
-        chain.goOnAfterHiding(&owner, &cluster, at: now)
+        chain.goOnAfterHiding(&owner, in: &cluster.outbox[at: now])
     }
 
     /// Sends the answers of a write, and goes on with what waited for it.

@@ -78,9 +78,9 @@ struct SharedFacts {
     }
 
     /// Loads a kick from disk. The disk may keep it for longer than it counts.
-    mutating func load(kick row: Row, _ outbox: inout Outbox, at now: Now) throws(RowError) {
+    mutating func load(kick row: Row, in turn: inout Turn) throws(RowError) {
         let entry = try row.kick()
-        guard entry.expiresAt > now.wall else { return outbox.deletedRows.append(row) }
+        guard entry.expiresAt > turn.now.wall else { return turn.outbox.deletedRows.append(row) }
         _ = kicks.merge(entry, of: row.user)
     }
 

@@ -275,7 +275,7 @@ extension OwnerRequest {
             let page = FactExport(id: id, request: request).page(of: owner)
             answerAsWritten(page.answer, into: &outbox)
         case .importFacts(let request):
-            let outcomes = FactImport.perform(request, of: id, on: &owner, at: now, into: &outbox)
+            let outcomes = FactImport.perform(request, of: id, on: &owner, in: &outbox[at: now])
             answerWhenStored(FactImportAnswer(outcomes).answer, into: &outbox)
         case .deleteUser(let step): answerDeletion(step, on: &owner, into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,

@@ -10,7 +10,7 @@ extension Chain {
     }
 
     /// Goes on with the calls whose users have hidden meanwhile. Called after users were reviewed.
-    mutating func goOnAfterHiding(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func goOnAfterHiding(_ owner: inout Owner, in turn: inout Turn) {
         for id in hiding.sorted() {
             guard let call = calls[id], let user = owner.index(ofKnown: call.request.user) else {
                 hiding.remove(id)
@@ -21,11 +21,11 @@ extension Chain {
             hiding.remove(id)
             calls[id]?.hide()
             // The user may have hidden in an earlier write.
-            if !cluster.outbox.needsBarrier { ChainVisibility(user: user).hideAgain(by: owner, into: &cluster.outbox) }
+            if !turn.outbox.needsBarrier { ChainVisibility(user: user).hideAgain(by: owner, into: &turn.outbox) }
             if let answer = call.answerToKeep {
-                AnsweredCalls(request: call.request, peer: 0, now: now).keep(answer, of: &owner, into: &cluster.outbox)
+                AnsweredCalls(request: call.request, peer: 0, now: turn.now).keep(answer, of: &owner, into: &turn.outbox)
             }
-            cluster.outbox.stepWhenStored(.hidden(call: id))
+            turn.outbox.stepWhenStored(.hidden(call: id))
         }
     }
 

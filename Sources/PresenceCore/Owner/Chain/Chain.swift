@@ -98,7 +98,7 @@ struct Chain {
             let item = Item(
                 waiter: Waiter(call: id, position: position), decision: decision, isRetry: request.isRepeated, begunAt: begunAt)
             if begunAt > .zero { begunAt.stamp += 4 }
-            begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
+            begin(item, of: ChainPair(user: request.user, other: other), &owner, in: &cluster.outbox[at: now])
         }
         showLists(of: request.user, after: decisions.map(\.decision), &owner, in: &cluster.outbox[at: now])
         awaitHiding(of: id, owner)
@@ -108,7 +108,7 @@ struct Chain {
         owner.removeBlank(request.user)
     }
 
-    private mutating func begin(_ item: Item, of pair: ChainPair, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func begin(_ item: Item, of pair: ChainPair, _ owner: inout Owner, in turn: inout Turn) {
         if let known = open[pair] {
             guard item.isRetry, case .command(let command) = item.decision, command.isAttempt(of: known.command.command) else {
                 return queued[pair, default: []].append(item)
@@ -118,34 +118,34 @@ struct Chain {
         }
         let user = owner.index(of: pair.user)
         let other = String(pair.other.id)
-        let version = owner.nextVersion { $0.nextDecision(of: pair, at: now) }
+        let version = owner.nextVersion { $0.nextDecision(of: pair, at: turn.now) }
         let isRetry = item.isRetry && owner.users[user].mayHaveCarriedOut(item.decision, about: other, since: item.begunAt)
         let beginning = rules(of: user, owner).begin(item.decision, about: other, isRetry: isRetry, at: version.milliseconds)
         if item.isRetry, item.begunAt > .zero, !beginning.isDone,
             let code = owner.users[user].laterResult(of: item.decision, about: other, than: item.begunAt)
         {
-            return end(item, as: code, of: pair.user, &cluster)
+            return end(item, as: code, of: pair.user, in: &turn)
         }
         switch beginning {
-        case .ended(let code): end(item, as: code, of: pair.user, &cluster)
+        case .ended(let code): end(item, as: code, of: pair.user, in: &turn)
         case .local(let changes, let code):
-            owner.write(changes, of: user, decidedAt: version, showsLists: false, in: &cluster.outbox[at: now])
+            owner.write(changes, of: user, decidedAt: version, showsLists: false, in: &turn)
             calls[item.waiter.call]?.decide(item.waiter.position, as: code)
-            cluster.outbox.stepWhenStored(.decided(call: item.waiter.call, position: item.waiter.position, code))
+            turn.outbox.stepWhenStored(.decided(call: item.waiter.call, position: item.waiter.position, code))
         case .command(let command, let changes):
-            let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
+            let outgoing = OutboxCommand(command, version: version, begunAt: turn.now.wall)
             let rows = changes + [.set(outgoing, other)]
-            owner.write(rows, of: user, decidedAt: version, showsLists: false, in: &cluster.outbox[at: now])
+            owner.write(rows, of: user, decidedAt: version, showsLists: false, in: &turn)
             open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
-            cluster.outbox.stepWhenStored(.begun(pair, version: version))
+            turn.outbox.stepWhenStored(.begun(pair, version: version))
         }
     }
 
     /// Ends a decision that changes nothing, because of what the user's rows say.
-    private mutating func end(_ item: Item, as code: ChainCode, of user: UserID, _ cluster: inout Cluster) {
+    private mutating func end(_ item: Item, as code: ChainCode, of user: UserID, in turn: inout Turn) {
         calls[item.waiter.call]?.decide(item.waiter.position, as: code)
         let step = ChainStep.decided(call: item.waiter.call, position: item.waiter.position, code)
-        cluster.outbox.deferred.append(DeferredContinuation(users: [user], action: .step(step)))
+        turn.outbox.deferred.append(DeferredContinuation(users: [user], action: .step(step)))
     }
 
     /// Shows what follows from the user's lists, once for all decisions of a call: the visibility names every user on a list.
@@ -259,27 +259,25 @@ struct Chain {
         else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard owner.accepts(applied.clock, at: now) else { return }
-        end(pair, with: applied.result, &owner, &cluster, at: now)
+        end(pair, with: applied.result, &owner, in: &cluster.outbox[at: now])
     }
 
-    private mutating func end(
-        _ pair: ChainPair, with result: ChainResult, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) {
+    private mutating func end(_ pair: ChainPair, with result: ChainResult, _ owner: inout Owner, in turn: inout Turn) {
         guard let known = open[pair] else { return }
         let user = owner.index(of: pair.user)
         let other = String(pair.other.id)
         let (code, changes) = rules(of: user, owner).end(
             known.command.command, about: other, with: result, at: known.command.version.milliseconds)
-        owner.write(changes, of: user, decidedAt: known.command.version, in: &cluster.outbox[at: now])
+        owner.write(changes, of: user, decidedAt: known.command.version, in: &turn)
         // Older than the next decision: on another side of a split that one may be open, and its row stays.
         let endedAt = Version(stamp: known.command.version.correctionStamp, node: owner.clock.node)
-        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, in: &cluster.outbox[at: now])
+        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: endedAt, in: &turn)
         open[pair]?.phase = .ending
         for waiter in known.waiters {
             calls[waiter.call]?.decide(waiter.position, as: code)
-            keepAnswer(of: waiter.call, &owner, in: &cluster.outbox[at: now])
+            keepAnswer(of: waiter.call, &owner, in: &turn)
         }
-        cluster.outbox.stepWhenStored(.ended(pair, version: known.command.version, code))
+        turn.outbox.stepWhenStored(.ended(pair, version: known.command.version, code))
     }
 
     // MARK: Disks
@@ -332,7 +330,7 @@ struct Chain {
             for item in items { note(.unavailable, for: item.waiter, owner, &cluster, at: now) }
             return
         }
-        for item in items { begin(item, of: pair, &owner, &cluster, at: now) }
+        for item in items { begin(item, of: pair, &owner, in: &cluster.outbox[at: now]) }
         showLists(of: pair.user, after: items.map(\.decision), &owner, in: &cluster.outbox[at: now])
         for item in items { keepAnswer(of: item.waiter.call, &owner, in: &cluster.outbox[at: now]) }
     }
@@ -438,7 +436,7 @@ struct Chain {
             cluster.outbox.stepWhenStored(.begun(pair, version: known.command.version))
         case .sent where now.wall - known.command.begunAt >= Self.ageMax:
             expiredCount += 1
-            end(pair, with: .refused(.unavailable), &owner, &cluster, at: now)
+            end(pair, with: .refused(.unavailable), &owner, in: &cluster.outbox[at: now])
         case .sent: send(pair, &cluster)
         case .ending: break
         }

@@ -46,14 +46,12 @@ struct FactImport {
     }
 
     /// Takes facts, in their order. Returns the outcome of each.
-    static func perform(
-        _ request: FactImportRequest, of id: UserID, on owner: inout Owner, at now: Now, into outbox: inout Outbox
-    ) -> [Outcome] {
-        var facts = FactImport(of: id, &owner, at: now)
+    static func perform(_ request: FactImportRequest, of id: UserID, on owner: inout Owner, in turn: inout Turn) -> [Outcome] {
+        var facts = FactImport(of: id, &owner, at: turn.now)
         let outcomes = request.facts.map { facts.judge($0) }
         guard !request.isDryRun else { return outcomes }
-        facts.write(to: &owner, into: &outbox)
-        for (fact, outcome) in zip(request.facts, outcomes) where outcome == .present { facts.writeAgain(fact, into: &outbox) }
+        facts.write(to: &owner, in: &turn)
+        for (fact, outcome) in zip(request.facts, outcomes) where outcome == .present { facts.writeAgain(fact, into: &turn.outbox) }
         return outcomes
     }
 
@@ -192,16 +190,16 @@ struct FactImport {
 
     // MARK: Writing
 
-    private func write(to owner: inout Owner, into outbox: inout Outbox) {
-        if draft.isRegistered { _ = UserCall(id: id, now: now).register(at: &owner, into: &outbox) }
+    private func write(to owner: inout Owner, in turn: inout Turn) {
+        if draft.isRegistered { _ = UserCall(id: id, now: now).register(at: &owner, into: &turn.outbox) }
         var changes = draft.changes
         if let profile = draft.profile { changes.append(.set(profile, "")) }
-        if !changes.isEmpty { owner.write(changes, of: user, decidedAt: version, isSilent: true, in: &outbox[at: now]) }
-        if changes.contains(where: { $0.kind == .blocked }) { ChainVisibility(user: user).show(.blocked, by: &owner, in: &outbox[at: now]) }
-        if draft.profile != nil { OwnedProfile(user: user).publish(by: &owner, in: &outbox[at: now]) }
-        if !draft.subscriptions.isEmpty { _ = owner.merge(draft.subscriptions, at: user, in: &outbox[at: now]) }
+        if !changes.isEmpty { owner.write(changes, of: user, decidedAt: version, isSilent: true, in: &turn) }
+        if changes.contains(where: { $0.kind == .blocked }) { ChainVisibility(user: user).show(.blocked, by: &owner, in: &turn) }
+        if draft.profile != nil { OwnedProfile(user: user).publish(by: &owner, in: &turn) }
+        if !draft.subscriptions.isEmpty { _ = owner.merge(draft.subscriptions, at: user, in: &turn) }
         guard changes.contains(where: { $0.kind == .profileSubscription }) else { return }
-        if !owner.users[user].streams.isEmpty { owner.queueList(of: user, into: &outbox) }
+        if !owner.users[user].streams.isEmpty { owner.queueList(of: user, into: &turn.outbox) }
         owner.schedule(user, at: now)
     }
 

@@ -6,7 +6,7 @@ import PresenceWire
 /// of sessions, and its beginning and its end are no events.
 enum Listener {
     /// A listener is open. One of the same device ends, and beyond ``PresenceWire/Limits/listenersPerUserMax`` the first one.
-    static func attach(_ attach: Attach, from peer: PeerIndex, to owner: inout Owner, _ outbox: inout Outbox, at now: Now) {
+    static func attach(_ attach: Attach, from peer: PeerIndex, to owner: inout Owner, in turn: inout Turn) {
         let user = owner.index(of: attach.user)
         let listener = OwnedSession(
             id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
@@ -22,12 +22,12 @@ enum Listener {
             user.listeners.removeFirst(surplus.count)
             return ofDevice + surplus
         }
-        for other in ended { outbox.send(.end(other.id, user: attach.user, reason: SessionEnd.replaced), to: other.peer) }
+        for other in ended { turn.outbox.send(.end(other.id, user: attach.user, reason: SessionEnd.replaced), to: other.peer) }
         if isFirst {
-            let listHash = ViewDigest.newListHash(owner.nextVersion(at: now))
+            let listHash = ViewDigest.newListHash(owner.nextVersion(at: turn.now))
             owner.modify(user) { $0.listHash = listHash }
         }
-        outbox.lists.append((peer, attach.user))
+        turn.outbox.lists.append((peer, attach.user))
     }
 
     /// A stream that is the stream of no session is gone.

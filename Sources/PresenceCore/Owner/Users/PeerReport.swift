@@ -9,7 +9,7 @@ struct PeerReport {
     func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
-        if attach.kind == .listener { return Listener.attach(attach, from: peer, to: &owner, &outbox, at: now) }
+        if attach.kind == .listener { return Listener.attach(attach, from: peer, to: &owner, in: &outbox[at: now]) }
         // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil

@@ -29,12 +29,12 @@ struct OwnedWebhookLog {
     }
 
     /// Takes the copy of another node. Returns whether that wrote a row.
-    func merge(_ row: Row, into owner: inout Owner, at now: Now, _ outbox: inout Outbox) throws(RowError) -> Bool {
+    func merge(_ row: Row, into owner: inout Owner, in turn: inout Turn) throws(RowError) -> Bool {
         let received = try row.webhookLog()
-        if !owner.users[user].isReplica { outbox.webhookUsers.append(row.user) }
+        if !owner.users[user].isReplica { turn.outbox.webhookUsers.append(row.user) }
         let held = owner.users[user].list(.webhookLog).entry(for: "")
         let isNewer = row.version > held?.version ?? .zero
-        guard owner.accepts(row.version, at: now) else { return false }
+        guard owner.accepts(row.version, at: turn.now) else { return false }
         var kept = row
         var isJoined = false
         if let held, !held.isRemoved, row.value != nil {
@@ -42,7 +42,7 @@ struct OwnedWebhookLog {
             let (newer, older) = isNewer ? (received, own) : (own, received)
             var joined = newer.joined(with: older)
             isJoined = joined != newer
-            let dead = joined.trim(at: now.wall)
+            let dead = joined.trim(at: turn.now.wall)
             if isJoined, !owner.users[user].isReplica {
                 owner.count {
                     $0.webhookEventsExpired += UInt64(dead.expired)
@@ -50,15 +50,15 @@ struct OwnedWebhookLog {
                 }
             }
             // One version has one content.
-            if isJoined { (kept.version, kept.value) = (owner.nextVersion(at: now), joined.text) }
+            if isJoined { (kept.version, kept.value) = (owner.nextVersion(at: turn.now), joined.text) }
         }
         guard isNewer || isJoined else { return false }
         owner.modifyLists(user) { _ = $0.merge(kept) }
         count(in: &owner)
-        outbox.rows.append(kept)
+        turn.outbox.rows.append(kept)
         guard isJoined else { return true }
         // The owner adds the ends of the sessions that the other copy has announced.
-        if owner.users[user].isReplica { outbox.rowsForOwners.append(kept) } else { owner.refresh(user, in: &outbox[at: now]) }
+        if owner.users[user].isReplica { turn.outbox.rowsForOwners.append(kept) } else { owner.refresh(user, in: &turn) }
         return true
     }
 }

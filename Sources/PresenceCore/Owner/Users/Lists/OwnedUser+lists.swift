@@ -37,7 +37,7 @@ extension Owner {
 
     /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
     mutating func merge(listed row: Row, of user: Index, in turn: inout Turn) throws(RowError) -> Bool {
-        if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, at: turn.now, &turn.outbox) }
+        if row.kind == .webhookLog { return try OwnedWebhookLog(user: user).merge(row, into: &self, in: &turn) }
         try row.checkListed()
         let held = users[user].list(row.kind).entry(for: row.key)
         if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
