@@ -14,11 +14,11 @@ import Testing
     @discardableResult
     private mutating func answer(
         _ id: Int, _ decision: PairDecision, _ code: ChainCode, allowed: ChainPolicy.AllowType = .any, isTrusted: Bool = true,
-        endsDoubt: Nanoseconds = .min
+        endsUnresolved: Nanoseconds = .min
     ) -> PairFacts? {
         let known = oracle.settled(before: id)!
         let claims = decision.claims(of: code, known, allowed: [allowed], mayBeRetry: false)
-        return oracle.answer(id, claims, isTrusted: isTrusted, endsDoubt: endsDoubt, at: 0)
+        return oracle.answer(id, claims, isTrusted: isTrusted, endsUnresolved: endsUnresolved, at: 0)
     }
 
     @discardableResult
@@ -44,7 +44,7 @@ import Testing
         ask(1, .block)
         decide(2, .add(isTwoWay: true), .blockedBySelf)
         #expect(oracle.known[.ownBlocks] == true && !oracle.mustHold(.ownBlocks, since: 0))
-        if isRefused { oracle.doubt(1, at: 0) } else { answer(1, .block, .done) }
+        if isRefused { oracle.leaveUnresolved(1, at: 0) } else { answer(1, .block, .done) }
         #expect(oracle.mustHold(.ownBlocks, since: 0) == !isRefused)
     }
 
@@ -104,13 +104,13 @@ import Testing
         #expect(oracle.problem(with: []) == nil)
     }
 
-    @Test("A decision without an answer may come at any time, until a later one of its user has ended it") mutating func doubt() {
+    @Test("A decision without an answer may come at any time, until a later one of its user has ended it") mutating func unresolved() {
         ask(1, .add(isTwoWay: true))
-        oracle.doubt(1, at: 10)
+        oracle.leaveUnresolved(1, at: 10)
         decide(2, .delete(isTwoWay: true), .noFriend)
         #expect(oracle.known[.ownFriend] == nil)
         ask(3, .add(isTwoWay: true))
-        answer(3, .add(isTwoWay: true), .done, endsDoubt: 20)
+        answer(3, .add(isTwoWay: true), .done, endsUnresolved: 20)
         decide(4, .delete(isTwoWay: false), .done)
         #expect(oracle.known[.ownFriend] == false)
     }
@@ -171,7 +171,7 @@ import Testing
         decide(1, .add(isTwoWay: true), .done)
         ask(2, delete)
         let claims = delete.claims(of: .noFriend, oracle.settled(before: 2)!, allowed: [.any], mayBeRetry: true)
-        #expect(oracle.answer(2, claims, isTrusted: true, endsDoubt: .min, at: 0) == nil)
+        #expect(oracle.answer(2, claims, isTrusted: true, endsUnresolved: .min, at: 0) == nil)
         #expect(oracle.known[.ownFriend] == false && oracle.known[.otherFriend] == nil)
         oracle = PairOracle()
         decide(1, .add(isTwoWay: true), .done)

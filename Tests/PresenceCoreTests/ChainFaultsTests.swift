@@ -205,7 +205,9 @@ import Testing
         cluster.processes[0].node.run(at: cluster.now)
         cluster.settle()
         #expect(code(cluster.lastAnswer(on: 0)) == ChainCode.blockedByOther.rawValue)
-        let asked = cluster.heard!.filter { if case .chainVerify(let verify) = $0.message { verify.verdict == .isDoubted } else { false } }
+        let asked = cluster.heard!.filter {
+            if case .chainVerify(let verify) = $0.message { verify.verdict == .isUnresolved } else { false }
+        }
         #expect(asked.map(\.to) == [2])
     }
 
@@ -232,27 +234,27 @@ import Testing
     }
 
     @Test("A node that does not own ben removes a row that does not count, tells the owner, and has no unresolved decision any more")
-    mutating func doubtOfReplica() throws {
+    mutating func unresolvedAtReplica() throws {
         let pair = ChainPair(user: user(ann), other: user(ben))
         let version = Version(milliseconds: cluster.now.wall - 11_000, counter: 0, node: 77)
         let row = Row(Friend(addTime: version.milliseconds), of: user(ben), key: ann, version: version)
         let peer = cluster.processes[2].node.cluster.peers.index(of: cluster.processes[0].id)!
         cluster.processes[2].node.handle(.replicate(ticket: nil, [row]), from: peer, at: cluster.now)
         cluster.processes[2].node.handle(
-            .chainVerify(ChainVerify(pair: pair, version: version, verdict: .isDoubted)), from: peer, at: cluster.now)
+            .chainVerify(ChainVerify(pair: pair, version: version, verdict: .isUnresolved)), from: peer, at: cluster.now)
         cluster.processes[2].node.run(at: cluster.now)
         #expect(cluster.processes[2].node.owner.liveRows(.friend, of: user(ben)).map(\.key) == [ann])
-        #expect(cluster.processes[2].node.chainDoubtsCount == 1)
+        #expect(cluster.processes[2].node.unresolvedDecisionsCount == 1)
         cluster.advance(.milliseconds(500))
         for index in [1, 2] {
             let entry = try #require(tombstone(.friend, of: ben, about: ann, at: index))
             #expect(entry == version.voidStamp)
         }
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.map { $0.node.chainDoubtsCount } == [0, 0, 0])
+        #expect(cluster.processes.map { $0.node.unresolvedDecisionsCount } == [0, 0, 0])
     }
 
-    @Test("A node asks about a command whose rows reached no second disk in time") mutating func doubtOfLonelyNode() {
+    @Test("A node asks about a command whose rows reached no second disk in time") mutating func unresolvedAtLonelyNode() {
         cluster.losing = [(1, 0), (1, 2)]
         let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 77)
         let command = OutboxCommand(.add(SentRequest(addTime: 0), isTwoWay: true), version: version, begunAt: version.milliseconds)
@@ -289,7 +291,9 @@ import Testing
         cluster.processes[0].node.handle(.chainApplied(applied), from: peer, at: cluster.now)
         cluster.processes[0].node.run(at: cluster.now)
         cluster.settle()
-        let asked = cluster.heard!.filter { if case .chainVerify(let verify) = $0.message { verify.verdict == .isDoubted } else { false } }
+        let asked = cluster.heard!.filter {
+            if case .chainVerify(let verify) = $0.message { verify.verdict == .isUnresolved } else { false }
+        }
         #expect(asked.map(\.from) == [0] && asked.map(\.to) == [2])
     }
 
@@ -559,24 +563,26 @@ import Testing
     }
 
     @Test("A node has as many unresolved decisions as it may have calls, and asks about each until it is answered") mutating func limit() {
-        var doubts = ChainDoubts()
+        var unresolved = UnresolvedDecisions()
         let learned = (0..<3).map { number in
             let pair = ChainPair(user: user("user\(number)"), other: user(ann))
             return LearnedDecision(pair: pair, version: Version(milliseconds: cluster.now.wall, counter: 0, node: 1))
         }
-        doubts.add(learned, countMax: 2, at: cluster.now)
-        #expect(doubts.count == 2)
+        unresolved.add(learned, countMax: 2, at: cluster.now)
+        #expect(unresolved.count == 2)
         // There are no rows of these decisions here.
-        cluster.processes[0].node.ask(&doubts, at: cluster.now)
-        #expect(doubts.count == 0)
+        cluster.processes[0].node.ask(&unresolved, at: cluster.now)
+        #expect(unresolved.count == 0)
         let old = learned.map { LearnedDecision(pair: $0.pair, version: Version(milliseconds: 1, counter: 0, node: 1)) }
-        doubts.add(old, countMax: 2, at: cluster.now)
-        #expect(doubts.count == 0)
+        unresolved.add(old, countMax: 2, at: cluster.now)
+        #expect(unresolved.count == 0)
     }
 }
 
 extension Node {
-    fileprivate mutating func ask(_ doubts: inout ChainDoubts, at now: Now) { doubts.tick(machines.owner, &machines.cluster, at: now) }
+    fileprivate mutating func ask(_ unresolved: inout UnresolvedDecisions, at now: Now) {
+        unresolved.tick(machines.owner, &machines.cluster, at: now)
+    }
 
     /// The user has this setting for friend requests from now on, as this node knows.
     mutating func set(_ allowType: String, of name: String) {

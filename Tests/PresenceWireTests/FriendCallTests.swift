@@ -110,7 +110,7 @@ import Testing
 
     @Test("A question whether a decision counts, and its answer, are read as they were written") func verifying() throws {
         let pair = ChainPair(user: Self.user, other: UserID(app: "default", id: "ben"))
-        for verdict in [ChainVerify.Verdict.asked, .holds, .isVoid, .isDone, .isPending, .isDoubted] {
+        for verdict in [ChainVerify.Verdict.asked, .holds, .isVoid, .isDone, .isPending, .isUnresolved] {
             let message = Message.chainVerify(
                 ChainVerify(pair: pair, version: Version(milliseconds: 7, counter: 8, node: 9), verdict: verdict))
             var wire = WireWriter()

@@ -5,10 +5,10 @@ import Testing
     /// The types of the core with state of their own: the machines of a node, the parts of them that functions receive alone, and the
     /// places for outputs.
     static let machines: Set<String> = [
-        "Calls", "Chain", "ChainDoubts", "Cluster", "DiskHealth", "Edge", "FactSlot", "FanOut", "FollowedQuestions", "Gateway", "Handoff",
-        "Link", "Links", "LocalSessions", "Composition", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls",
-        "PendingWrites", "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Terms", "Turn", "UserStore",
-        "ViewComparison", "Webhooks",
+        "Calls", "Chain", "Cluster", "DiskHealth", "Edge", "FactSlot", "FanOut", "FollowedQuestions", "Gateway", "Handoff", "Link", "Links",
+        "LocalSessions", "Composition", "Membership", "Node", "Outbox", "Owner", "Ownership", "Peers", "PendingCalls", "PendingWrites",
+        "RateLimits", "RelayTree", "ReplicaRepair", "Replication", "Reports", "SharedFacts", "Terms", "Turn", "UnresolvedDecisions",
+        "UserStore", "ViewComparison", "Webhooks",
     ]
     /// Most machines that a function may receive as `inout`.
     static let machinesMax = 2

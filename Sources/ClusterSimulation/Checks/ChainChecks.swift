@@ -138,7 +138,7 @@ enum ChainChecks {
                     .outboxDrains, "user-\(user) has still to tell \(row.key): \(String(decoding: row.value ?? [], as: UTF8.self))")
             }
         }
-        for node in cluster.hosts where cluster.nodes[node].look({ $0.chainDoubtsCount }) > 0 {
+        for node in cluster.hosts where cluster.nodes[node].look({ $0.unresolvedDecisionsCount }) > 0 {
             cluster.violate(.outboxDrains, "\(cluster.nodes[node].id) still asks whether decisions of other users count")
         }
         guard !cluster.isBroken else { return }

@@ -96,7 +96,7 @@ struct ChainOracle {
         let user = asked.user
         for (position, (other, _)) in call.decisions(of: user, usersCount: usersCount).enumerated() {
             let (index, id) = (index(user, other), open.firstID + position)
-            if mayTakeEffect { pairs[index].doubt(id, at: now) } else { pairs[index].refuse(id, at: now) }
+            if mayTakeEffect { pairs[index].leaveUnresolved(id, at: now) } else { pairs[index].refuse(id, at: now) }
         }
     }
 
@@ -114,7 +114,7 @@ struct ChainOracle {
             let (other, place, id) = (decided.other, index(user, decided.other), open.firstID + position)
             // A conflict has not begun, but an earlier attempt of the same call may have.
             guard code != .unavailable, code != .conflict else {
-                pairs[place].doubt(id, at: now)
+                pairs[place].leaveUnresolved(id, at: now)
                 continue
             }
             let full = isWronglyFull(code, user, other, since: askedAt)
@@ -123,7 +123,7 @@ struct ChainOracle {
                 of: code, known, allowed: allowed, mayBeRetry: trust.mayBeRetry)
             let wrong = pairs[place].answer(
                 id, claims, isTrusted: trust.isComplete,
-                endsDoubt: decided.decision.endsEarlier(with: code) ? trust.arrivedBefore : .min, at: now)
+                endsUnresolved: decided.decision.endsEarlier(with: code) ? trust.arrivedBefore : .min, at: now)
             if trust.isComplete, full { problem = problem ?? "user-\(user) is answered \(code.rawValue), and the list has room" }
             guard let wrong else { continue }
             let (first, second) = ("user-\(min(user, other))", "user-\(max(user, other))")

@@ -99,10 +99,10 @@ struct PairOracle {
         /// Whether an import of the other user was open meanwhile.
         var meetsImport = false
         /// The time of its answer, if its effect may come later.
-        var doubtedAt: Nanoseconds?
+        var unresolvedSince: Nanoseconds?
 
         /// Whether the decision may be what makes a fact, and is not acknowledged.
-        func mayStillMake(_ fact: PairFacts) -> Bool { doubtedAt != .max && effects.sets.contains(fact) && before[fact] != true }
+        func mayStillMake(_ fact: PairFacts) -> Bool { unresolvedSince != .max && effects.sets.contains(fact) && before[fact] != true }
     }
 
     private(set) var known = Known()
@@ -144,8 +144,8 @@ struct PairOracle {
     }
 
     /// Records that a decision may take effect at any later time.
-    mutating func doubt(_ id: Int, at now: Nanoseconds) {
-        if let index = attempts.firstIndex(where: { $0.id == id }) { attempts[index].doubtedAt = now }
+    mutating func leaveUnresolved(_ id: Int, at now: Nanoseconds) {
+        if let index = attempts.firstIndex(where: { $0.id == id }) { attempts[index].unresolvedSince = now }
     }
 
     /// Records the answer to a decision. Returns the fact that contradicts it; nil for none.
@@ -153,9 +153,9 @@ struct PairOracle {
     /// - Parameters:
     ///   - isTrusted: whether all nodes know what was acknowledged before. Otherwise only what the answer has changed is certain, and a
     ///     later decision may be the older one.
-    ///   - endsDoubt: whether the decisions of the same user that were doubted before this time have ended.
+    ///   - endsUnresolved: a time. The decisions of the same user that have been unresolved since before it have ended.
     mutating func answer(
-        _ id: Int, _ claims: Claims, isTrusted: Bool, endsDoubt doubtedBefore: Nanoseconds, at now: Nanoseconds
+        _ id: Int, _ claims: Claims, isTrusted: Bool, endsUnresolved unresolvedBefore: Nanoseconds, at now: Nanoseconds
     ) -> PairFacts? {
         guard let index = attempts.firstIndex(where: { $0.id == id }) else { return nil }
         let attempt = attempts[index]
@@ -173,8 +173,8 @@ struct PairOracle {
             guard let value = claims.after[fact] ?? claims.before[fact] else { continue }
             known[fact] = attempt.others.mayMake(fact, !value) ? nil : value
         }
-        if isTrusted { attempts.remove(at: index) } else { attempts[index].doubtedAt = .max }
-        attempts.removeAll { $0.isByFirst == attempt.isByFirst && $0.id != id && $0.doubtedAt ?? .max < doubtedBefore }
+        if isTrusted { attempts.remove(at: index) } else { attempts[index].unresolvedSince = .max }
+        attempts.removeAll { $0.isByFirst == attempt.isByFirst && $0.id != id && $0.unresolvedSince ?? .max < unresolvedBefore }
         noteEnds(since: knownBefore, heldBefore, at: now)
         if attempts.isEmpty, let own = known[.ownFriend], own == known[.otherFriend] { mayBeOneSided = false }
         return contradiction
@@ -198,7 +198,7 @@ struct PairOracle {
 
     /// Records that a decision has changed nothing.
     mutating func refuse(_ id: Int, at now: Nanoseconds) {
-        _ = answer(id, Claims(), isTrusted: true, endsDoubt: .min, at: now)
+        _ = answer(id, Claims(), isTrusted: true, endsUnresolved: .min, at: now)
     }
 
     /// The facts that are certain when a decision is answered: before it, and since.

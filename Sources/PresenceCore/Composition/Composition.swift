@@ -19,7 +19,7 @@ struct Composition: ~Copyable {
     var facts = SharedFacts()
     var removal = FollowedQuestions()
     var chain = Chain()
-    var chainDoubts = ChainDoubts()
+    var unresolvedDecisions = UnresolvedDecisions()
     var webhooks = Webhooks()
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
@@ -55,7 +55,7 @@ struct Composition: ~Copyable {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
         for message in facts.messagesAtStart(owner) { cluster.sendToGateways(message) }
         owner.restartConfirmations(at: now)
-        chainDoubts.add(ChainDoubts.lastDecisions(of: owner), countMax: cluster.settings.callsMax, at: now)
+        unresolvedDecisions.add(UnresolvedDecisions.lastDecisions(of: owner), countMax: cluster.settings.callsMax, at: now)
         replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
     }
 
@@ -228,8 +228,8 @@ struct Composition: ~Copyable {
         for pair in cluster.outbox.chains.toReopen.takeAll() { chain.reopen(pair, owner, &cluster, at: now) }
         chain.block(cluster.outbox.chains.toBlock.takeAll())
         chain.tick(&owner, &cluster, at: now)
-        chainDoubts.add(cluster.outbox.chains.toVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)
-        chainDoubts.tick(owner, &cluster, at: now)
+        unresolvedDecisions.add(cluster.outbox.chains.toVerify.takeAll(), countMax: cluster.settings.callsMax, at: now)
+        unresolvedDecisions.tick(owner, &cluster, at: now)
         webhooks.tick(&owner, &cluster, at: now)
         resyncOverflown(at: now)
         for outcome in replication.overdue(at: now) { carryOut(outcome, at: now) }

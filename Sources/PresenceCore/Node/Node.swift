@@ -19,7 +19,7 @@ public struct Node: ~Copyable {
     /// The sessions and views of this node's clients.
     package var edge: Edge { _read { yield machines.edge } }
     /// The decisions about whose effect this node asks.
-    package var chainDoubtsCount: Int { machines.chainDoubts.count }
+    package var unresolvedDecisionsCount: Int { machines.unresolvedDecisions.count }
 
     /// The effects. The caller takes them after each input.
     public var effects: [Effect] {
@@ -361,7 +361,8 @@ public struct Node: ~Copyable {
             machines.repair.onBuckets(buckets, salt: salt, from: peer, machines.owner, &machines.cluster, at: now)
         case .chainApply(let apply): machines.onChainApply(apply, at: now)
         case .chainApplied(let applied): machines.chain.onApplied(applied, from: peer, &machines.owner, &machines.cluster, at: now)
-        case .chainVerify(let verify): machines.chainDoubts.onVerify(verify, from: peer, &machines.owner, &machines.cluster, at: now)
+        case .chainVerify(let verify):
+            machines.unresolvedDecisions.onVerify(verify, from: peer, &machines.owner, &machines.cluster, at: now)
         // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.
         case .requestSync: machines.resync(peer, at: now)
         case .clocks(let clock, let system, let wantsAnswer):

@@ -12,7 +12,7 @@ struct ChainWork {
     var toReopen: [ChainPair] = []
     /// Users and those whom they block, because another node has sent a row that is newer than the block.
     var toBlock: [ChainPair] = []
-    /// Decisions of other users about which this node asks whether they count: see ``ChainDoubts``.
+    /// Decisions of other users about which this node asks whether they count: see ``UnresolvedDecisions``.
     var toVerify: [LearnedDecision] = []
 }
 

@@ -150,7 +150,7 @@ public struct ChainVerify: Hashable, Sendable {
         /// The request waits for an approval: a friend whom it has made on the other side shall go.
         case isPending = 5
         /// The decision is not open where its owner has answered: the receiver, who has applied it, shall ask.
-        case isDoubted = 6
+        case isUnresolved = 6
     }
 
     public let pair: ChainPair

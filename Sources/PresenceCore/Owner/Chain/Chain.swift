@@ -256,7 +256,7 @@ struct Chain {
         // The decision has another end, or may have: another owner decides by now, or an earlier copy of the command had another answer.
         guard let known = open[pair], known.command.version == applied.version, known.phase == .sent,
             owner.outboxCommand(of: pair) == known.command, cluster.decides(pair.user)
-        else { return ChainDoubts.doubt(applied, by: peer, &cluster) }
+        else { return UnresolvedDecisions.report(applied, to: peer, &cluster) }
         // Later decisions of the user are newer than the rows of this one on both sides.
         guard owner.accepts(applied.clock, at: now) else { return }
         end(pair, with: applied.result, &owner, in: &cluster.outbox[at: now])
@@ -520,7 +520,7 @@ extension Owner {
     /// passed that version, if the list has a change that is not older. Then the list gets a mark (``Row/lateMark``).
     ///
     /// A tombstone has node 0. Two owners may apply one decision with different results, if one of them dies. A row that one of them adds
-    /// then wins over the tombstone of the other one, whichever nodes they are, and ``ChainDoubts`` removes what does not count.
+    /// then wins over the tombstone of the other one, whichever nodes they are, and ``UnresolvedDecisions`` removes what does not count.
     ///
     /// - Parameters:
     ///   - isSilent: whether sessions are told nothing. They follow new friends all the same.

@@ -1,57 +1,57 @@
 import PresenceWire
 
-/// Rows of other users' decisions that may not count. This node asks the owners of the users who have decided.
+/// Unresolved decisions of other users, whose rows here may not count. This node asks the owners of the users who have decided.
 ///
 /// The node has learned the rows from another node, or has written them itself: just before it ended, or on its own disk alone.
 ///
 /// An owner may die with such rows on its own disk alone, or apply a copy of a command whose first copy another owner has refused. The
 /// user who has decided was then told the refusal. That user's owner alone knows how a decision has ended. It has the rows of the end, or
 /// none. If it has none, this node removes the rows of the other side. If it does not own that user, it sends the owner the tombstones.
-struct ChainDoubts {
+struct UnresolvedDecisions {
     /// The age up to which a decision counts as unresolved. The tombstones of its end are kept for longer.
     private static let ageMax = CoreSettings.tombstoneHorizon - Chain.ageMax
 
-    private struct Doubt {
+    private struct Decision {
         let version: Version
         var askAt: Instant
     }
 
-    private var doubts: [ChainPair: Doubt] = [:]
+    private var decisions: [ChainPair: Decision] = [:]
 
     /// The number of decisions whose owners have not answered.
-    var count: Int { doubts.count }
+    var count: Int { decisions.count }
 
     /// Adds decisions whose rows this node has learned or written. Beyond the limit the rows stay as they are.
     mutating func add(_ learned: [LearnedDecision], countMax: Int, at now: Now) {
-        for decision in learned where doubts[decision.pair] != nil || doubts.count < countMax {
+        for decision in learned where decisions[decision.pair] != nil || decisions.count < countMax {
             guard now.wall - decision.version.milliseconds < Self.ageMax else { continue }
-            if let known = doubts[decision.pair], known.version.stamp > decision.version.stamp { continue }
-            doubts[decision.pair] = Doubt(version: decision.version, askAt: now.instant)
+            if let known = decisions[decision.pair], known.version.stamp > decision.version.stamp { continue }
+            decisions[decision.pair] = Decision(version: decision.version, askAt: now.instant)
         }
     }
 
     /// Asks the owners of the users who have decided. Called at every tick.
     mutating func tick(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
-        guard !doubts.isEmpty else { return }
-        for pair in doubts.filter({ $0.value.askAt <= now.instant }).keys.sorted() {
-            guard let doubt = doubts[pair] else { continue }
-            guard now.wall - doubt.version.milliseconds < Self.ageMax else {
-                doubts[pair] = nil
+        guard !decisions.isEmpty else { return }
+        for pair in decisions.filter({ $0.value.askAt <= now.instant }).keys.sorted() {
+            guard let decision = decisions[pair] else { continue }
+            guard now.wall - decision.version.milliseconds < Self.ageMax else {
+                decisions[pair] = nil
                 continue
             }
-            doubts[pair]?.askAt = now.instant + Chain.repeatInterval
+            decisions[pair]?.askAt = now.instant + Chain.repeatInterval
             guard let user = owner.index(ofKnown: pair.other) else {
-                doubts[pair] = nil
+                decisions[pair] = nil
                 // The user has moved away with all rows.
-                let passedOn = ChainVerify(pair: pair, version: doubt.version, verdict: .isDoubted)
+                let passedOn = ChainVerify(pair: pair, version: decision.version, verdict: .isUnresolved)
                 if cluster.owner(of: pair.other) != 0 { cluster.send(.chainVerify(passedOn), toOwnerOf: pair.other) }
                 continue
             }
-            guard !owner.users[user].kinds(writtenBy: doubt.version, of: pair.user).isEmpty else {
-                doubts[pair] = nil
+            guard !owner.users[user].kinds(writtenBy: decision.version, of: pair.user).isEmpty else {
+                decisions[pair] = nil
                 continue
             }
-            cluster.send(.chainVerify(ChainVerify(pair: pair, version: doubt.version, verdict: .asked)), toOwnerOf: pair.user)
+            cluster.send(.chainVerify(ChainVerify(pair: pair, version: decision.version, verdict: .asked)), toOwnerOf: pair.user)
         }
     }
 
@@ -62,18 +62,18 @@ struct ChainDoubts {
             guard let verdict = Self.verdict(on: verify.version, of: pair, owner, cluster, at: now) else { return }
             return cluster.send(.chainVerify(ChainVerify(pair: pair, version: verify.version, verdict: verdict)), to: peer)
         }
-        guard verify.verdict != .isDoubted else {
+        guard verify.verdict != .isUnresolved else {
             return add([LearnedDecision(pair: pair, version: verify.version)], countMax: cluster.settings.callsMax, at: now)
         }
         // An owner that was cut off may lack the decision, which is open here as a replica. It learns the decision, and is asked again.
         if verify.verdict == .isVoid, Self.isOpen(verify.version, of: pair, owner) { return }
-        if doubts[pair]?.version == verify.version { doubts[pair] = nil }
+        if decisions[pair]?.version == verify.version { decisions[pair] = nil }
         let gone: [Row.Kind] =
             switch verify.verdict {
             case .isVoid: [.friend, .pendencyIn]
             case .isDone: [.pendencyIn]
             case .isPending: [.friend]
-            case .asked, .isDoubted, .holds: []
+            case .asked, .isUnresolved, .holds: []
             }
         guard let user = owner.index(ofKnown: pair.other) else { return }
         let kinds = owner.users[user].kinds(writtenBy: verify.version, of: pair.user).filter(gone.contains)
@@ -122,13 +122,13 @@ struct ChainDoubts {
     /// Has the node that has applied a decision ask about it, because the decision is not open here: it has ended, perhaps otherwise.
     ///
     /// That node has the rows, whichever node owns the other user by now.
-    static func doubt(_ applied: ChainApplied, by peer: PeerIndex, _ cluster: inout Cluster) {
+    static func report(_ applied: ChainApplied, to peer: PeerIndex, _ cluster: inout Cluster) {
         if case .refused = applied.result { return }
-        cluster.send(.chainVerify(ChainVerify(pair: applied.pair, version: applied.version, verdict: .isDoubted)), to: peer)
+        cluster.send(.chainVerify(ChainVerify(pair: applied.pair, version: applied.version, verdict: .isUnresolved)), to: peer)
     }
 }
 
-extension ChainDoubts {
+extension UnresolvedDecisions {
     /// The time before the newest row on disk in which a row may not have reached a second disk. An answer waits for two disks for
     /// ``CoreSettings/replicationTimeout``, which is shorter.
     private static let lastMilliseconds: Milliseconds = 10_000
