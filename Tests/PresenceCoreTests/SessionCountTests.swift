@@ -110,6 +110,23 @@ import Testing
         #expect([counters.logouts, counters.sessionsEvicted, counters.sessionsDisconnected] == (isLogout ? [1, 0, 0] : [0, 1, 0]))
     }
 
+    @Test("A session whose node comes back after the grace is counted once") func lateNode() {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var now = cluster.now
+        var attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
+        owner.attach(attach, from: 1, in: &outbox[at: now])
+        owner.peersDied([1], in: &outbox[at: now])
+        now.instant += .seconds(60)
+        owner.tick(in: &outbox[at: now])
+        #expect(owner.counters.sessionsDisconnected == 1)
+        attach.isLogin = false
+        owner.attach(attach, from: 1, in: &outbox[at: now])
+        let detach = Detach(session: attach.session, user: attach.user, cause: .loggedOut)
+        owner.detach(detach, from: 1, isMoving: false, in: &outbox[at: now])
+        #expect([owner.counters.logouts, owner.counters.sessionsDisconnected] == [0, 1])
+    }
+
     @Test("A session that is registered with a new owner is counted when it ends") mutating func newOwner() {
         let ann = cluster.user(ownedBy: 2)
         let phone = cluster.login(ann, on: 0)

@@ -89,7 +89,9 @@ package struct Edge: ~Copyable {
     /// Handles an owner's end of a session.
     mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
         // The ID may be one that a user has made up: it ends no session of somebody else.
-        guard sessions.end(session, of: user) else { return }
+        guard sessions.end(session, of: user) else {
+            return cluster.send(.detach(Detach(session: session, user: user, cause: .lost)), toOwnerOf: user)
+        }
         cluster.sendToGateways(.end(session, reason: reason), mask: sessions.gateways(of: user))
     }
 

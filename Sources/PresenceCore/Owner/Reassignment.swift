@@ -97,7 +97,7 @@ extension OwnedUser {
     mutating func becomeReplica() {
         isReplica = true
         if record.isForFriends { record.privacy = record.privacy?.withFriends(nil) }
-        (sessions, listeners) = ([], [])
+        (sessions, listeners, endedSessions) = ([], [], [])
         watchers = []
         (listHash, toldSessions, unpublishedCount) = (0, 0, 0)
         (confirmationDeadline, repairDueAt) = (nil, nil)

@@ -17,6 +17,8 @@ struct OwnedUser {
     var sessions: [OwnedSession] = []
     /// The streams that hear without being seen, in the order of their beginning. They change no status: see ``Listener``.
     var listeners: [OwnedSession] = []
+    /// The sessions that this owner has ended, and whose nodes have not reported that yet.
+    var endedSessions: [EndedSession] = []
     /// The nodes that watch the user, sorted, because the order reaches the wire.
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
@@ -73,7 +75,8 @@ struct OwnedUser {
         if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant() { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
         let isIdle =
-            streams.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil && unpublishedCount == 0
+            streams.isEmpty && endedSessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil
+            && unpublishedCount == 0
         return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
     }
 

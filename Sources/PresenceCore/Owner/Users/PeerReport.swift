@@ -10,12 +10,18 @@ struct PeerReport {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
         if attach.kind == .listener { return Listener.attach(attach, from: peer, to: &owner, in: &outbox[at: now]) }
+        let registrationID = owner.registrations[peer]?.id ?? 0
+        if !owner.users[user].endedSessions.isEmpty,
+            let reason = owner.modify(user, { $0.reasonOfEnd(of: attach, registrationID: registrationID, at: now.instant) })
+        {
+            return outbox.send(.end(attach.session, user: attach.user, reason: reason), to: peer)
+        }
         // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
         var session = OwnedSession(
             id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
-            isPushReachable: attach.isPushReachable, registrationID: owner.registrations[peer]?.id ?? 0)
+            isPushReachable: attach.isPushReachable, registrationID: registrationID)
         // An unknown session that is registered again under a confirmed status has ended before. That end was counted.
         let wasEnded = !attach.isLogin && owner.users[user].confirmationDeadline == nil
         session.isCounted = known?.isCounted ?? wasEnded
@@ -59,6 +65,10 @@ struct PeerReport {
     /// A session was ended to make room for a newer one.
     private func end(_ session: OwnedSession, of user: UserID, in owner: inout Owner, _ outbox: inout Outbox) {
         if !session.isCounted { owner.count { $0.sessionsEvicted += 1 } }
+        if let user = owner.users.index(of: user) {
+            let ended = EndedSession(which: .one(session.id), peer: session.peer, reason: SessionEnd.replaced)
+            owner.modify(user) { $0.awaitEnd(ended) }
+        }
         outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
     }
 
@@ -66,8 +76,9 @@ struct PeerReport {
     ///
     /// With `isMoving` its client was asked to go elsewhere.
     func detach(_ detach: Detach, isMoving: Bool, from owner: inout Owner, _ outbox: inout Outbox) {
-        guard let user = owner.users.index(of: detach.user),
-            let position = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
+        guard let user = owner.users.index(of: detach.user) else { return }
+        if !owner.users[user].endedSessions.isEmpty { owner.modify(user) { $0.reportEnd(of: detach.session) } }
+        guard let position = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
         else { return Listener.detach(detach, from: peer, of: &owner) }
         switch detach.cause {
         case .loggedOut:
@@ -127,6 +138,7 @@ struct PeerReport {
             let isChanged = owner.modify(user) { user in
                 var isChanged = false
                 user.listeners.removeAll { $0.peer == peer && $0.registrationID != registration.id }
+                user.endedSessions.removeAll { $0.peer == peer && $0.registrationID != registration.id }
                 for position in user.sessions.indices {
                     let session = user.sessions[position]
                     guard session.peer == peer, session.registrationID != registration.id, session.graceDeadline == nil else { continue }

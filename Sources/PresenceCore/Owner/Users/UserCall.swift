@@ -14,9 +14,16 @@ struct UserCall {
         let isOffline = owner.users[user].isOffline
         for session in ended where session.graceDeadline == nil {
             outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
+            let ended = EndedSession(which: .one(session.id), peer: session.peer, reason: SessionEnd.logout)
+            owner.modify(user) { $0.awaitEnd(ended) }
         }
-        // The session's node may register it later with this new owner. Then the logout would be undone.
+        // Nodes may register sessions later with this new owner. Then the logout would be undone.
         if let session, ended.isEmpty { outbox.unknownEnds.append((session, id)) }
+        if let deadline = owner.users[user].confirmationDeadline, session == nil || ended.isEmpty {
+            let which = session.map { EndedSession.Which.one($0) } ?? .opened(until: now.wall)
+            let ended = EndedSession(which: which, peer: nil, reason: SessionEnd.logout, deadline: deadline)
+            owner.modify(user) { $0.awaitEnd(ended) }
+        }
         owner.count { $0.logouts += UInt64(ended.count { !$0.isCounted }) }
         owner.modify(user) { user in
             if !ended.isEmpty { user.noteSeen(at: now.wall) }

@@ -1,0 +1,55 @@
+import PresenceWire
+
+/// Sessions that their owner has ended, until their node reports the end.
+///
+/// The node may register such a session once more before it reads of the end: with a new owner, or after a comparison that differed. The user
+/// would be ONLINE again after a logout, and an app's webhook would be told of a second login.
+struct EndedSession {
+    enum Which {
+        case one(SessionID)
+        /// Every session that was opened until then, by the clock of its gateway.
+        case opened(until: Milliseconds)
+    }
+
+    let which: Which
+    /// The node of the session's gateway; nil if no node has registered the session here.
+    let peer: PeerIndex?
+    /// What the client is told, see ``PresenceWire/SessionEnd``.
+    let reason: String
+    /// The time until which a node may register the session for the first time.
+    var deadline = Instant.farFuture
+    /// The ID of the last registration that named the session.
+    var registrationID: UInt64 = 0
+
+    fileprivate func names(_ session: SessionID) -> Bool { if case .one(session) = which { true } else { false } }
+
+    fileprivate func names(_ attach: Attach) -> Bool {
+        switch which {
+        case .one(let session): session == attach.session
+        case .opened(let time): !attach.isLogin && attach.openedAt <= time
+        }
+    }
+}
+
+extension OwnedUser {
+    /// Records that a session's node is told of the session's end.
+    ///
+    /// A node reports the end of each session that it is told of, also of one that it does not have. So few wait at a time.
+    mutating func awaitEnd(_ ended: EndedSession) {
+        if case .one(let session) = ended.which { reportEnd(of: session) }
+        if endedSessions.count >= Limits.sessionsPerUserMax { endedSessions.removeFirst() }
+        endedSessions.append(ended)
+    }
+
+    /// Records that a node has reported the end of a session, or that it does not have the session.
+    mutating func reportEnd(of session: SessionID) { endedSessions.removeAll { $0.names(session) } }
+
+    /// The reason of the end of a session that a node registers; nil if the session has not ended here.
+    mutating func reasonOfEnd(of attach: Attach, registrationID: UInt64, at now: Instant) -> String? {
+        endedSessions.removeAll { $0.deadline <= now }
+        guard let index = endedSessions.firstIndex(where: { $0.names(attach) }), !sessions.contains(where: { $0.id == attach.session })
+        else { return nil }
+        endedSessions[index].registrationID = registrationID
+        return endedSessions[index].reason
+    }
+}
