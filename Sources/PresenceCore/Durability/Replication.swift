@@ -46,6 +46,7 @@ struct Replication {
         var write = PendingWrites.Write(
             ticket: ticket, replicaTicket: ticket, continuations: continuations, rows: hasAnswers ? owned : [],
             deadline: now.instant + cluster.settings.replicationTimeout)
+        if cluster.outbox.needsBarrier { for peer in cluster.peers.alive { cluster.links[peer].sendRecordsAlone() } }
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : nil, &cluster)
         // On a link deltas and rows go before messages. A node that answers this message knows what they say.

@@ -36,12 +36,21 @@ struct Link {
     /// Visibilities sent as a whole on earlier connections.
     private var rulesSentBefore: UInt64 = 0
     private var batchesInFlight = 0
-    private var needsBeat = false
+    private var urgency = Urgency.none
     private(set) var counters = LinkCounters()
     /// Whether the peer reads requests with traces (``Message/traced(_:_:)``). Others get them without.
     private(set) var takesTraces = false
     /// Whether the queue overflowed and was dropped. It takes nothing until the peer receives everything again.
     private(set) var hasOverflowed = false
+
+    /// What the next batch does besides what waits.
+    private enum Urgency {
+        case none
+        /// It leaves even if nothing waits.
+        case beat
+        /// It has the waiting records alone.
+        case recordsAlone
+    }
 
     init(messagesMax: Int) { self.messagesMax = messagesMax }
 
@@ -58,10 +67,16 @@ struct Link {
     var isIdle: Bool { depth == 0 && batchesInFlight == 0 }
 
     /// Whether ``nextBatch(clock:)`` would return a batch.
-    var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || needsBeat) }
+    var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || urgency == .beat) }
 
     /// Makes the next batch leave even if nothing waits: a sign of life with the clock.
-    mutating func beat() { needsBeat = true }
+    mutating func beat() { if urgency == .none { urgency = .beat } }
+
+    /// Has the waiting records leave in a batch of their own, before the messages.
+    ///
+    /// A record that takes something away comes with rows and a barrier. A viewer could tell it from others by the work of the receiver for
+    /// these.
+    mutating func sendRecordsAlone() { if !order.isEmpty { urgency = .recordsAlone } }
 
     /// Queues a message. A record replaces an older one of its user. If there is no room, the queue is dropped.
     ///
@@ -111,13 +126,13 @@ struct Link {
             writer.message(share.map { .relay(record, targets: $0) } ?? .delta(record))
             counters.deltasSent += 1
         }
-        while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() {
+        while urgency != .recordsAlone, writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() {
             if !takesTraces, case .traced(_, let request) = message { writer.message(.request(request)) } else { writer.message(message) }
         }
         // After an overflow the records are not complete.
         if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
         swap(&writer.rules, &rules)
-        needsBeat = false
+        if urgency == .beat || order.isEmpty { urgency = .none }
         batchesInFlight += 1
         counters.batchesSent += 1
         counters.bytesSent += UInt64(writer.bytes.count)
@@ -148,5 +163,6 @@ struct Link {
         newest.removeAll()
         shares.removeAll()
         order.removeAll()
+        if urgency == .recordsAlone { urgency = .none }
     }
 }
