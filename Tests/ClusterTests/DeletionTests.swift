@@ -55,6 +55,12 @@ import Testing
         return connection
     }
 
+    /// The record of a user who has never logged in, as a stream has it before the version.
+    private func unknownRecord(_ user: String) -> String {
+        #"{"userID":"\#(user)","statusType":"UNLOGINED","customStatus":"","onlinePlatforms":[],"lastUpdateTime":0,"#
+            + #""lastOnlineStatusUpdateTime":0,"lastCustomStatusUpdateTime":0,"lastSeenTime":0,"version":""#
+    }
+
     @Test("A deleted user leaves all lists, ends all sessions and tokens, and a repetition at another node answers the same receipt")
     func deletes() async throws {
         let (cluster, receiver) = (try await ServedCluster.start(nodes: 3), try await TextServer.start("{}"))
@@ -62,6 +68,10 @@ import Testing
         let token = try signedToken(user: "ann", age: 5)
         let own = try await stream(of: "ann", at: 1, of: cluster)
         let friend = try await stream(of: "ben", at: 2, of: cluster)
+        let follower = try await stream(of: "gil", at: 0, of: cluster)
+        // The follower is sent the record of a user whom no node knows.
+        try await call("subscribeUserStatus", #""userIDs":["zoe"]"#, by: "gil", cluster)
+        try await follower.receive(until: unknownRecord("zoe"))
         let before = try await rest(cluster, node: 2)
         #expect(before.contains("webhookLog") && before.count { $0 == "ben" } >= 2, "a friend, and webhook events: \(before)")
 
@@ -75,6 +85,7 @@ import Testing
         #expect(answer.json["nodes"]?.elements.count == 3)
         try await own.receive(until: #"{"reason":"deleted"}"#)
         try await friend.receive(until: #"event: onFriendListDeleted"#)
+        try await follower.receive(until: unknownRecord("ann"))
 
         for node in 0..<3 { #expect(try await rest(cluster, node: node) == [], "node \(node)") }
         let list = try await cluster.call("getFriendList", "{}", as: "ben", node: 1)
