@@ -83,6 +83,8 @@ import Testing
             #expect(removed?[kind]?.number == Int64(count), "\(kind): \(answer.json)")
         }
         #expect(answer.json["nodes"]?.elements.count == 3)
+        let completedAt = try #require(answer.json["completedAt"]?.number)
+        #expect(answer.json["lastTombstoneEndsAt"]?.number == completedAt + 30 * 86_400_000, "30 days later: \(answer.json)")
         try await own.receive(until: #"{"reason":"deleted"}"#)
         try await friend.receive(until: #"event: onFriendListDeleted"#)
         try await follower.receive(until: unknownRecord("ann"))
