@@ -1,3 +1,4 @@
+import Foundation
 import HTTP2
 import NIOPosix
 import NodeFixture
@@ -48,6 +49,21 @@ import Testing
                 #"rollcall_operations_total{operation="forget",code="6017"} 1"#,
                 #"rollcall_operations_total{operation="kick",code="6014"} 1"#,
             ])
+        try await fixture.stop()
+    }
+
+    @Test("The metrics page names the version and the commit that `rollcall --version` prints, and the start of the process")
+    func release() async throws {
+        let before = Date().timeIntervalSince1970
+        let fixture = try await ServedCluster.start()
+        let after = Date().timeIntervalSince1970
+        let printed = try await RollcallBinary.run(["--version"]).output
+        let line = try #require(printed.wholeMatch(of: /rollcall (\S+) \((?:commit (\S+)|unknown commit)\)\n/), "\(printed)")
+        let page = try await fixture.nodes[0].metricsText()
+        #expect(page.contains("\nrollcall_build_info{version=\"\(line.1)\",commit=\"\(line.2 ?? "")\"} 1\n"), "\(printed)")
+        let start = try #require(page.firstMatch(of: /\nprocess_start_time_seconds (\S+)\n/).flatMap { Double($0.1) })
+        // The kernel says in whole seconds when the machine started.
+        #expect((before - 2...after + 2).contains(start), "\(start) is not between \(before) and \(after)")
         try await fixture.stop()
     }
 
