@@ -149,7 +149,7 @@ chaos: build
 	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 
-# The same with few users, within three minutes: part of `make test`, where another step runs beside it.
+# Most of these scripts with few users, within three minutes: part of `make test`, where another step runs beside it.
 chaos-short: export DEATH_SECONDS := 2
 chaos-short: export FOLLOW_SECONDS := 2
 chaos-short: export NOTICE_SECONDS := 2
