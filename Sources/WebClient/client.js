@@ -708,6 +708,10 @@ class StatusView {
 
 // MARK: The session
 
+/** The effects that cancel streams. Null is no stream. */
+const cancelling = (/** @type {(number | null)[]} */ ...streams) =>
+  streams.filter((stream) => stream !== null).map((stream) => ["cancel", stream]);
+
 /**
  * Decides when and where to open a stream, and when to give up. It does no I/O: inputs come in, effects go out, in order.
  *
@@ -717,12 +721,9 @@ class StatusView {
  * `["end", state, reason, error]`.
  */
 class SessionMachine {
-  #addressesCount;
-  #backoff;
-  #attemptsMax;
-  #random;
-  #phase = "idle";
+  #options;
   #address;
+  #phase = "idle";
   #streamsCount = 0;
   #isWaiting = false;
   /** Whether a stream was not opened while there was a session. Its login may have replaced the session all the same. */
@@ -748,12 +749,9 @@ class SessionMachine {
   retiring = null;
   isLeaving = false;
 
-  constructor(addressesCount, firstAddress, backoff, attemptsMax, random) {
-    this.#addressesCount = addressesCount;
-    this.#address = firstAddress % addressesCount;
-    this.#backoff = backoff;
-    this.#attemptsMax = attemptsMax;
-    this.#random = random;
+  constructor(options, address) {
+    this.#options = options;
+    this.#address = address;
   }
 
   get isIdle() {
@@ -779,7 +777,7 @@ class SessionMachine {
   /** Records that a node has opened the session of a stream. */
   connected(stream, node) {
     if (stream !== this.pending) return [];
-    const effects = this.retiring === null ? [] : [["cancel", this.retiring]];
+    const effects = cancelling(this.retiring);
     this.retiring = this.current;
     if (node !== this.#node) this.#hops = 0;
     this.#node = node;
@@ -795,7 +793,7 @@ class SessionMachine {
   synced(stream) {
     if (stream !== this.current) return [];
     this.#attempt = 0;
-    const effects = this.retiring === null ? [] : [["cancel", this.retiring]];
+    const effects = cancelling(this.retiring);
     this.retiring = null;
     return effects;
   }
@@ -803,7 +801,7 @@ class SessionMachine {
   /** Records that the node of a stream is leaving. Another stream opens after a delay, and then this one is dropped. */
   hinted(stream, after) {
     if (stream !== this.current || this.pending !== null || this.#isWaiting || this.isLeaving) return [];
-    const delay = this.#hops === 0 ? after : Math.max(after, jitter(this.#backoff, this.#hops, this.#random));
+    const delay = this.#hops === 0 ? after : Math.max(after, jitter(this.#options.backoff, this.#hops, this.#options.random));
     this.#hops += 1;
     this.#rotate();
     return [this.#wait(delay)];
@@ -831,7 +829,7 @@ class SessionMachine {
     if (error && !awaitsToken && (isFinal(error) || hasNoToken)) return this.end("refused", error.detail, error);
     this.#attempt += 1;
     const effects = [];
-    if (this.#phase === "connecting" && this.#attempt >= this.#attemptsMax) {
+    if (this.#phase === "connecting" && this.#attempt >= this.#options.loginAttemptsMax) {
       if (!awaitsToken) return this.end("idle", detail, error ?? unreachable(detail));
       this.#phase = "reconnecting";
       effects.push(["fail", error]);
@@ -841,10 +839,10 @@ class SessionMachine {
     if (this.pending !== null) return effects;
     // A waiting hint has already chosen another address.
     if (!this.#isWaiting) this.#rotate();
-    const { initial, max } = this.#backoff;
+    const { initial, max } = this.#options.backoff;
     const isOfToken = awaitsToken || error?.code === PresenceCode.tokenUnavailable;
     const backoff = { initial, max: isOfToken ? Math.min(max, TOKEN_WAIT_MAX) : max };
-    return [...effects, this.#wait(jitter(backoff, this.#attempt - 1, this.#random) + (error?.retryAfter ?? 0) * 1_000)];
+    return [...effects, this.#wait(jitter(backoff, this.#attempt - 1, this.#options.random) + (error?.retryAfter ?? 0) * 1_000)];
   }
 
   /** Records that a newer login has ended the session of a stream. The newer login may be this client's own. */
@@ -870,7 +868,7 @@ class SessionMachine {
   /** Records that the network may have changed. A stream opens at once. The session's stream is kept until then. */
   nudged() {
     if (this.#phase === "idle" || this.isLeaving) return [];
-    const effects = this.pending === null ? [] : [["cancel", this.pending]];
+    const effects = cancelling(this.pending);
     this.#isWaiting = false;
     this.#attempt = 0;
     return [...effects, this.#open()];
@@ -883,8 +881,8 @@ class SessionMachine {
   leave(wasSent) {
     this.isLeaving = this.#phase !== "idle";
     this.#isWaiting = false;
-    if (wasSent || this.pending === null) return [];
-    const effects = [["cancel", this.pending]];
+    if (wasSent) return [];
+    const effects = cancelling(this.pending);
     this.pending = null;
     return effects;
   }
@@ -892,7 +890,7 @@ class SessionMachine {
   /** Ends the session for good. */
   end(state, reason, error) {
     if (this.#phase === "idle") return [];
-    const streams = [this.retiring, this.current, this.pending].filter((stream) => stream !== null);
+    const effects = cancelling(this.retiring, this.current, this.pending);
     this.#phase = "idle";
     this.current = null;
     this.pending = null;
@@ -901,7 +899,7 @@ class SessionMachine {
     this.#mayReplaceItself = false;
     this.isLeaving = false;
     this.#node = null;
-    return [...streams.map((stream) => ["cancel", stream]), ["end", state, reason, error]];
+    return [...effects, ["end", state, reason, error]];
   }
 
   #open() {
@@ -916,7 +914,7 @@ class SessionMachine {
   }
 
   #rotate() {
-    this.#address = (this.#address + 1) % this.#addressesCount;
+    this.#address = (this.#address + 1) % this.#options.addresses.length;
   }
 }
 
@@ -1015,8 +1013,6 @@ const ANSWER_BYTES_MAX = 16 << 20;
 const CALLS_MAX = 1_000;
 /** The time for which a logout waits for a session that is being opened before it ends the others, in milliseconds. */
 const PENDING_SESSION_WAIT = 500;
-/** The time after which a list that could not be fetched is asked for again, in milliseconds. */
-const FETCH_AGAIN = 30_000;
 /** A timer that is as late means that the machine slept, in milliseconds. Browsers delay the timers of hidden pages by up to a minute. */
 const SLEEP_MIN = 5_000;
 const SLEEP_MIN_HIDDEN = 90_000;
@@ -1072,7 +1068,8 @@ class Engine {
    * @type {{ text: string, call: number } | null}
    */
   #loginStatus = null;
-  #endedLogins = 0;
+  /** The number of logins that have ended. A request from before the last end belongs to an earlier login, perhaps of another user. */
+  endedLogins = 0;
   #isClosed = false;
   /** @type {Map<number, () => void>} */
   #turnWaits = new Map();
@@ -1080,8 +1077,6 @@ class Engine {
   #retryWaits = new Map();
   /** @type {Set<AbortController>} */
   #requests = new Set();
-  /** @type {Map<string, any>} */
-  #fetchTimers = new Map();
 
   constructor(options, host, extension) {
     this.#options = options;
@@ -1089,8 +1084,7 @@ class Engine {
     this.#extension = extension;
     this.#token = new TokenSource(options.token);
     this.#callAddress = Math.floor(options.random() * options.addresses.length);
-    this.#machine = new SessionMachine(
-      options.addresses.length, this.#callAddress, options.backoff, options.loginAttemptsMax, options.random);
+    this.#machine = new SessionMachine(options, this.#callAddress);
   }
 
   get session() {
@@ -1178,11 +1172,10 @@ class Engine {
 
   #end([state, reason, error], tells) {
     this.#dropLoginStatus();
-    this.#endedLogins += 1;
+    this.endedLogins += 1;
     clearTimeout(this.#wakeTimer);
     clearInterval(this.#ticker);
-    for (const timer of this.#fetchTimers.values()) clearTimeout(timer);
-    this.#fetchTimers.clear();
+    this.#extension?.stopFetching();
     this.#token.clear();
     this.#state = "idle";
     if (tells) this.#host.tell({ kind: "state", state, reason, error: error ? flatten(error) : undefined });
@@ -1316,14 +1309,14 @@ class Engine {
     if (name === "onConnected") this.#connected(stream, data);
     const isCurrent = stream === machine.current;
     if (name === "onUserStatusChanged" && (isCurrent || stream === machine.retiring)) {
-      if (Array.isArray(data.userStatusList)) this.#tell({ kind: "event", name, data, id: isCurrent ? id : null });
+      if (Array.isArray(data.userStatusList)) this.tell({ kind: "event", name, data, id: isCurrent ? id : null });
       return;
     }
     if (!isCurrent || name === "onConnected") return;
     switch (name) {
       case "onSubscriptionSyncCompleted":
         // The position is kept before the predecessor is dropped.
-        this.#tell({ kind: "event", name, data, id });
+        this.tell({ kind: "event", name, data, id });
         this.#obey(machine.synced(stream));
         break;
       case "onReconnectHint":
@@ -1347,7 +1340,7 @@ class Engine {
         if (!machine.isLeaving) this.#obey(machine.end("loggedOut", "the user logged this session out", null));
         break;
       default:
-        this.#tell({ kind: "event", name, data, id });
+        this.tell({ kind: "event", name, data, id });
     }
   }
 
@@ -1361,18 +1354,19 @@ class Engine {
     state.isAnswered();
     // The logout that has waited for this session ends it.
     if (this.#machine.isLeaving) return;
-    if (!state.isEventSource) state.lifeDueAt = Date.now() + this.#lifeSpan(session);
+    state.lifeDueAt = Date.now() + this.#lifeSpan(state);
     this.#checksLeft = 0;
     this.#callAddress = state.address;
     if (typeof session.serverTime === "number") this.#token.clockOffset = session.serverTime - Date.now();
     const effects = this.#machine.connected(stream, session.node);
     this.#tickEvery(Math.min(Math.max(session.heartbeatInterval * 250, 250), 5_000));
-    this.#tell({ kind: "opened", session });
+    this.tell({ kind: "opened", session });
     this.#obey(effects, "a node opened the session");
   }
 
-  #tell(fact) {
-    this.fetchLists(this.#host.tell(fact) ?? []);
+  /** Tells the host a fact, and fetches the lists that the host then lacks. */
+  tell(fact) {
+    this.fetchLists(this.#host.tell(fact));
   }
 
   // MARK: Tokens
@@ -1425,8 +1419,8 @@ class Engine {
   // MARK: Signs of life
 
   /** The longest time between two signs of life of this client, in milliseconds. The node may then miss two of them. */
-  #lifeSpan(session) {
-    return (Math.max(Number(session.heartbeatTimeout) || 0, 3) * 1_000) / 3;
+  #lifeSpan({ isEventSource, session }) {
+    return isEventSource ? Infinity : (Math.max(Number(session.heartbeatTimeout) || 0, 3) * 1_000) / 3;
   }
 
   /**
@@ -1438,7 +1432,7 @@ class Engine {
   #showLife() {
     const state = this.#currentStream;
     if (!state?.session || Date.now() < state.lifeDueAt || this.#machine.isLeaving) return;
-    const span = this.#lifeSpan(state.session);
+    const span = this.#lifeSpan(state);
     state.lifeDueAt = Date.now() + span;
     this.call("alive", { sessionID: state.session.sessionID }).catch(() => {
       state.lifeDueAt = Math.min(state.lifeDueAt, Date.now() + span / 4);
@@ -1448,7 +1442,7 @@ class Engine {
   /** Records that a call has named a session, which is a sign of life, too. */
   #noteLife(sessionID, sentAt) {
     for (const state of this.#streams.values()) {
-      if (state.session?.sessionID === sessionID && !state.isEventSource) state.lifeDueAt = sentAt + this.#lifeSpan(state.session);
+      if (state.session?.sessionID === sessionID) state.lifeDueAt = sentAt + this.#lifeSpan(state);
     }
   }
 
@@ -1598,7 +1592,7 @@ class Engine {
       throw new PresenceError({
         code: PresenceCode.tooManyCalls, title: "too many calls", detail: `${operation}: ${CALLS_MAX} calls wait for an answer` });
     }
-    const logins = this.#endedLogins;
+    const logins = this.endedLogins;
     let rejected = null;
     let attempt = 0;
     let mayTakeEffect = false;
@@ -1631,7 +1625,7 @@ class Engine {
         }
         await this.#waitToRetry(delay, number);
         // The next token may name another user.
-        if (logins !== this.#endedLogins) throw error;
+        if (logins !== this.endedLogins) throw error;
       }
     }
   }
@@ -1747,7 +1741,7 @@ class Engine {
     answer.errorUserList.push(...failed);
     // The stream leaves out the content of this answer. Listeners receive it all the same, from whichever arrives first.
     if (answer.userStatusList && this.user(options) === this.#options.asUser) {
-      this.#tell({ kind: "event", name: "onUserStatusChanged", data: { userStatusList: answer.userStatusList }, id: null });
+      this.tell({ kind: "event", name: "onUserStatusChanged", data: { userStatusList: answer.userStatusList }, id: null });
     }
     return answer;
   }
@@ -1771,21 +1765,8 @@ class Engine {
   // MARK: Lists
 
   /** Fetches lists for the extension. */
-  fetchLists(lists) {
-    for (const list of lists) void this.#fetchList(list);
-  }
-
-  async #fetchList(list) {
-    const logins = this.#endedLogins;
-    try {
-      const answer = await this.#extension.fetch(this, list);
-      if (logins === this.#endedLogins) this.#tell({ kind: "fetched", list, answer });
-    } catch (error) {
-      if (logins !== this.#endedLogins) return;
-      this.#host.tell({ kind: "fetchFailed", list, error: flatten(error) });
-      clearTimeout(this.#fetchTimers.get(list));
-      this.#fetchTimers.set(list, setTimeout(() => this.#tell({ kind: "fetchDue" }), FETCH_AGAIN));
-    }
+  fetchLists(lists = /** @type {string[]} */ ([])) {
+    for (const list of lists) void this.#extension.fetchList(this, list);
   }
 }
 
@@ -2432,24 +2413,24 @@ export class StatusClient extends EventTarget {
     if (snapshot.state === "online") this.#answerLogins();
   }
 
-  /** Takes a fact of the engine. Returns the lists to fetch. */
+  /** Takes a fact of the engine. Returns the lists to fetch, if there are any. */
   #take(fact) {
-    if (this.#state === "closed") return [];
+    if (this.#state === "closed") return;
     switch (fact.kind) {
       case "state":
         this.#takeState(fact);
-        return [];
+        return;
       case "opened":
         this.#opened = [...this.#opened.slice(-2), fact.session.sessionID];
         this.#session = fact.session;
         this.#hasOpened = true;
         this.#extension?.connected(fact.session);
         this.#emit("connected", fact.session);
-        return [];
+        return;
       case "event":
         return this.#takeEvent(fact);
       default:
-        return this.#extension?.take(fact) ?? [];
+        return this.#extension?.take(fact);
     }
   }
 
@@ -2484,21 +2465,21 @@ export class StatusClient extends EventTarget {
     switch (name) {
       case "onUserStatusChanged":
         this.#deliver(data.userStatusList);
-        return [];
+        return;
       case "onSubscriptionSyncCompleted":
         this.#synced.add(data.subscribeType);
         this.#emit("subscriptionSyncCompleted", data.subscribeType);
-        return [];
+        return;
       case "onSubscriptionChangedOnOtherDevices":
         this.#emit("subscriptionChangedOnOtherDevices", {
           subscribed: data.subscribed ?? [], unsubscribed: data.unsubscribed ?? [], subscriptions: data.subscriptions ?? [],
           unsubscriptions: data.unsubscriptions ?? [] });
-        return [];
+        return;
       case "onSubscriptionExpired":
         this.#emit("subscriptionExpired", data.userIDs);
-        return [];
+        return;
       default:
-        return this.#extension?.receive(name, data) ?? [];
+        return this.#extension?.receive(name, data);
     }
   }
 
@@ -2779,6 +2760,8 @@ class ProfileCache {
 
 const byText = (left, right) => (left < right ? -1 : left > right ? 1 : 0);
 const LISTS = ["friends", "requests", "blocked", "groups"];
+/** The time after which a list that could not be fetched is asked for again, in milliseconds. */
+const FETCH_AGAIN = 30_000;
 
 /**
  * Keeps the own relationship chain equal to the lists of the node: it applies each event that follows the state that it holds, and names the
@@ -3077,6 +3060,8 @@ class PresenceExtension {
   #keepsLists;
   #emit;
   #raised = new RaisedEvents();
+  /** @type {Map<string, any>} */
+  #fetchTimers = new Map();
 
   constructor({ options, emit, store }) {
     const canStream = typeof Response === "function" && "body" in Response.prototype;
@@ -3187,8 +3172,28 @@ class PresenceExtension {
     return lists;
   }
 
+  /** Fetches a list for an engine, and tells the engine the answer. */
+  async fetchList(engine, list) {
+    const logins = engine.endedLogins;
+    try {
+      const answer = await this.#fetch(engine, list);
+      if (logins === engine.endedLogins) engine.tell({ kind: "fetched", list, answer });
+    } catch (error) {
+      if (logins !== engine.endedLogins) return;
+      engine.tell({ kind: "fetchFailed", list, error: flatten(error) });
+      clearTimeout(this.#fetchTimers.get(list));
+      this.#fetchTimers.set(list, setTimeout(() => engine.tell({ kind: "fetchDue" }), FETCH_AGAIN));
+    }
+  }
+
+  /** Records that the session has ended. No list is asked for again. */
+  stopFetching() {
+    for (const timer of this.#fetchTimers.values()) clearTimeout(timer);
+    this.#fetchTimers.clear();
+  }
+
   /** The list of the node, or the changes of it since the one that is held. */
-  async fetch(engine, list) {
+  async #fetch(engine, list) {
     const held = this.mirror.held(list);
     const since = held === null ? {} : { seq: held };
     if (list === "friends") return fetchFriends(engine, since);
