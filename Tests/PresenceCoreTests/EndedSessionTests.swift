@@ -1,105 +1,119 @@
 import PresenceWire
 import Testing
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
-/// A session that its owner has ended does not come back because its node registers it before it reads of the end.
-@Suite struct EndedSessionTests {
+/// An owner, to which one node reports the sessions of one user.
+private struct OneOwner: ~Copyable {
     var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
     var outbox = Outbox()
     var now = TestCluster(nodes: 1).now
-    private let ann = user("ann")
+    let ann = user("ann")
 
-    private func attach(_ stamp: UInt64, isLogin: Bool = false) -> Attach {
+    func attach(_ stamp: UInt64, isLogin: Bool = false) -> Attach {
         var attach = Attach(session: SessionID(stamp: stamp, node: 9), user: ann, platform: "ios", deviceID: "phone")
         (attach.isLogin, attach.openedAt) = (isLogin, now.wall)
         return attach
     }
 
-    private mutating func register(_ attach: Attach) { owner.attach(attach, from: 1, in: &outbox[at: now]) }
+    mutating func register(_ attach: Attach) { owner.attach(attach, from: 1, in: &outbox[at: now]) }
 
-    private mutating func logOut(_ session: SessionID?) { _ = UserCall(id: ann, now: now).logout(session, of: &owner, into: &outbox) }
+    mutating func logOut(_ session: SessionID?) { _ = UserCall(id: ann, now: now).logout(session, of: &owner, into: &outbox) }
 
-    private var open: [SessionID] { owner.users.index(of: ann).map { owner.users[$0].sessions.map(\.id) } ?? [] }
-    private var awaited: Int { owner.users.index(of: ann).map { owner.users[$0].endedSessions.count } ?? 0 }
+    var open: [SessionID] { owner.users.index(of: ann).map { owner.users[$0].sessions.map(\.id) } ?? [] }
+    var awaited: Int { owner.users.index(of: ann).map { owner.users[$0].endedSessions.count } ?? 0 }
 
     /// The ends that were sent since the last call, with their reasons.
-    private mutating func ends() -> [String] {
+    mutating func takeEnds() -> [String] {
         outbox.messages.takeAll().compactMap { if case .end(let session, _, let reason) = $1 { "\(session.stamp) \(reason)" } else { nil } }
     }
+}
 
+/// A session that its owner has ended does not come back because its node registers it before it reads of the end.
+@Suite struct EndedSessionTests {
     @Test("A session that was logged out is ended again, and not opened, when its node registers it before it reports the end")
-    mutating func loggedOut() {
-        let phone = attach(1, isLogin: true)
-        register(phone)
-        logOut(phone.session)
-        #expect(ends() == ["1 logout"])
-        register(attach(1))
-        #expect(open == [] && ends() == ["1 logout"])
-        #expect(owner.record(of: ann).statusType == .unlogined)
-        owner.detach(Detach(session: phone.session, user: ann, cause: .loggedOut), from: 1, isMoving: false, in: &outbox[at: now])
-        #expect(awaited == 0 && owner.counters.logouts == 1)
+    func loggedOut() {
+        var test = OneOwner()
+        let phone = test.attach(1, isLogin: true)
+        test.register(phone)
+        test.logOut(phone.session)
+        var ends = test.takeEnds()
+        #expect(ends == ["1 logout"])
+        test.register(test.attach(1))
+        ends = test.takeEnds()
+        #expect(test.open == [] && ends == ["1 logout"])
+        #expect(test.owner.record(of: test.ann).statusType == .unlogined)
+        let detach = Detach(session: phone.session, user: test.ann, cause: .loggedOut)
+        test.owner.detach(detach, from: 1, isMoving: false, in: &test.outbox[at: test.now])
+        #expect(test.awaited == 0 && test.owner.counters.logouts == 1)
     }
 
     @Test("A session that a login has replaced is ended again, and not opened, when its node registers it before it reports the end")
-    mutating func replaced() {
-        register(attach(1, isLogin: true))
-        now.wall += 5_000
-        now.instant += .seconds(5)
-        let next = attach(2, isLogin: true)
-        register(next)
-        #expect(ends() == ["1 replaced"])
-        register(attach(1))
-        #expect(open == [next.session] && ends() == ["1 replaced"])
+    func replaced() {
+        var test = OneOwner()
+        test.register(test.attach(1, isLogin: true))
+        test.now.wall += 5_000
+        test.now.instant += .seconds(5)
+        let next = test.attach(2, isLogin: true)
+        test.register(next)
+        var ends = test.takeEnds()
+        #expect(ends == ["1 replaced"])
+        test.register(test.attach(1))
+        ends = test.takeEnds()
+        #expect(test.open == [next.session] && ends == ["1 replaced"])
     }
 
     /// The user's former owner has died, and this one performs the logout before the sessions are registered.
     @Test("A logout at a new owner ends the session, or all, that nodes register later, and no later login", arguments: [false, true])
-    mutating func newOwner(isOfAll: Bool) throws {
-        let (phone, tablet) = (attach(1), attach(2))
-        let index = owner.index(of: ann)
-        let deadline = now.instant + .seconds(10)
-        owner.modify(index) { $0.confirmationDeadline = deadline }
-        logOut(isOfAll ? nil : phone.session)
-        register(phone)
-        #expect(open == [] && ends() == ["1 logout"])
-        register(tablet)
-        #expect(open == (isOfAll ? [] : [tablet.session]))
-        now.wall += 100
-        let login = attach(3, isLogin: true)
-        register(login)
-        #expect(open == [login.session])
-        register(attach(3))
-        #expect(open == [login.session])
+    func newOwner(isOfAll: Bool) {
+        var test = OneOwner()
+        let (phone, tablet) = (test.attach(1), test.attach(2))
+        let index = test.owner.index(of: test.ann)
+        let deadline = test.now.instant + .seconds(10)
+        test.owner.modify(index) { $0.confirmationDeadline = deadline }
+        test.logOut(isOfAll ? nil : phone.session)
+        test.register(phone)
+        let ends = test.takeEnds()
+        #expect(test.open == [] && ends == ["1 logout"])
+        test.register(tablet)
+        #expect(test.open == (isOfAll ? [] : [tablet.session]))
+        test.now.wall += 100
+        let login = test.attach(3, isLogin: true)
+        test.register(login)
+        #expect(test.open == [login.session])
+        test.register(test.attach(3))
+        #expect(test.open == [login.session])
     }
 
-    @Test("An end is awaited until the node dies, or registers its sessions without this one") mutating func unreported() {
-        for isDeath in [true, false] {
-            let phone = attach(1, isLogin: true)
-            register(phone)
-            logOut(phone.session)
-            #expect(awaited == 1)
-            if isDeath {
-                owner.peersDied([1], in: &outbox[at: now])
-            } else {
-                owner.beginSync(from: 1, Owner.Registration(id: 7, ranges: .all))
-                register(attach(1))
-                owner.endSync(from: 1, registrationID: 7, in: &outbox[at: now])
-                #expect(awaited == 1, "the node has named it")
-                owner.beginSync(from: 1, Owner.Registration(id: 8, ranges: .all))
-                owner.endSync(from: 1, registrationID: 8, in: &outbox[at: now])
-            }
-            #expect(awaited == 0)
+    @Test("An end is awaited until the node dies, or registers its sessions without this one", arguments: [true, false])
+    func unreported(isDeath: Bool) {
+        var test = OneOwner()
+        let phone = test.attach(1, isLogin: true)
+        test.register(phone)
+        test.logOut(phone.session)
+        #expect(test.awaited == 1)
+        if isDeath {
+            test.owner.peersDied([1], in: &test.outbox[at: test.now])
+        } else {
+            test.owner.beginSync(from: 1, Owner.Registration(id: 7, ranges: .all))
+            test.register(test.attach(1))
+            test.owner.endSync(from: 1, registrationID: 7, in: &test.outbox[at: test.now])
+            #expect(test.awaited == 1, "the node has named it")
+            test.owner.beginSync(from: 1, Owner.Registration(id: 8, ranges: .all))
+            test.owner.endSync(from: 1, registrationID: 8, in: &test.outbox[at: test.now])
         }
+        #expect(test.awaited == 0)
     }
 
-    @Test("Few ends of a user are awaited at a time") mutating func bound() {
+    @Test("Few ends of a user are awaited at a time") func bound() {
+        var test = OneOwner()
         for stamp in 1...UInt64(3 * Limits.sessionsPerUserMax) {
-            let phone = attach(stamp, isLogin: true)
-            register(phone)
-            logOut(phone.session)
+            let phone = test.attach(stamp, isLogin: true)
+            test.register(phone)
+            test.logOut(phone.session)
         }
-        #expect(awaited == Limits.sessionsPerUserMax)
+        #expect(test.awaited == Limits.sessionsPerUserMax)
     }
 
     @Test("A node reports the end of a session that it does not have") func unknownSession() {

@@ -101,7 +101,7 @@ package struct Owner: ~Copyable {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
                 user.listeners.removeAll { peers.contains($0.peer) }
-                user.endedSessions.removeAll { peers.contains($0.peer) }
+                user.endedSessions.removeAll { $0.peer.map(peers.contains) ?? false }
                 return user.awaitReturn(ofSessionsOn: peers, until: deadline)
             }
             if isChanged { refresh(user, in: &turn) }
