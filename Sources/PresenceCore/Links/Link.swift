@@ -46,9 +46,9 @@ struct Link {
     /// What the next batch does besides what waits.
     private enum Urgency {
         case none
-        /// It leaves even if nothing waits.
+        /// The batch leaves even if nothing waits.
         case beat
-        /// It has the waiting records alone.
+        /// The batch has the waiting records alone.
         case recordsAlone
     }
 

@@ -2,8 +2,8 @@ import PresenceWire
 
 /// Sessions that their owner has ended, until their node reports the end.
 ///
-/// The node may register such a session once more before it reads of the end: with a new owner, or after a comparison that differed. The user
-/// would be ONLINE again after a logout, and an app's webhook would be told of a second login.
+/// The node may register such a session once more before it reads of the end: with a new owner, or after a comparison that differed. The
+/// user would be ONLINE again after a logout, and an app's webhook would be told of a second login.
 struct EndedSession {
     enum Which {
         case one(SessionID)
@@ -14,7 +14,7 @@ struct EndedSession {
     let which: Which
     /// The node of the session's gateway; nil if no node has registered the session here.
     let peer: PeerIndex?
-    /// What the client is told, see ``PresenceWire/SessionEnd``.
+    /// The reason that the client is told, see ``PresenceWire/SessionEnd``.
     let reason: String
     /// The time until which a node may register the session for the first time.
     var deadline = Instant.farFuture
