@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { PresenceClient } from "../../Sources/WebClient/client.js";
 import { Cluster, token, until } from "./cluster.mjs";
-import { Network } from "./network.mjs";
+import { LossyProxy, Network } from "./network.mjs";
 
 /** The time within which the statuses are right after the death of a node. A release build takes less than 1,000. */
 const KILL_LIMIT = Number(process.env.KILL_LIMIT ?? 4_000);
@@ -192,4 +192,21 @@ test("A page that was loaded again repeats an event with its key, and the event 
   const { eventID } = await last.publishEvent(10_002, { idempotencyKey: "next" });
   await until("bob sees the next event", () => bob.statusOf(annID)?.event?.eventID === eventID);
   assert.deepEqual([...new Set(seen.map(({ event }) => event?.eventID).filter(Boolean))], [eventIDs[0], eventID]);
+});
+
+test("A call whose answer is lost is repeated, and has the answer of the first attempt from another node", async () => {
+  const proxy = await LossyProxy.to(cluster.nodes);
+  const [annID, bobID, carlID] = ["ann", "bob", "carl"].map(newUser);
+  const ann = new PresenceClient({ addresses: [proxy.url], token: () => token(annID), backoff: { initial: 50, max: 500 } });
+  clients.push(ann);
+  const codes = async (call) => (await call).resultList.map(({ resultCode }) => resultCode);
+  await client(annID, cluster.nodes[0]).modifySelfProfile({ AllowType: "CONFIRM" });
+  await client(carlID, cluster.nodes[1]).addFriend(annID);
+  assert.equal((await ann.addFriend(bobID)).resultCode, 0);
+  assert.equal((await ann.doResponse(carlID, 1)).resultCode, 0);
+  assert.deepEqual(await codes(ann.deleteFriends([bobID], 2)), [0]);
+  assert.deepEqual(await codes(ann.addBlackList([bobID])), [0]);
+  assert.deepEqual(await codes(ann.deleteBlackList([bobID])), [0]);
+  assert.deepEqual([...proxy.attempts.values()], Array.from({ length: 5 }, () => [200, 200]));
+  await proxy.close();
 });

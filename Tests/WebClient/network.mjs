@@ -1,4 +1,5 @@
-// A TCP proxy with faults, between clients and one node.
+// Proxies with faults, between clients and nodes.
+import { createServer as createHTTPServer } from "node:http";
 import { connect, createServer } from "node:net";
 
 /** A generator of numbers of [0, 1) from a seed (mulberry32). */
@@ -175,5 +176,41 @@ export class Network {
       else if (fate.end === "silent") pair.silence();
       else if (fate.end === "fin") client.end(() => node.end());
     });
+  }
+}
+
+/** A proxy of HTTP that carries each attempt of a call to another node, and loses the answer to the first. */
+export class LossyProxy {
+  /** The status of the nodes' answer to each attempt, by the key of the call. */
+  attempts = new Map();
+  #server;
+
+  static async to(nodes) {
+    const proxy = new LossyProxy();
+    proxy.#server = createHTTPServer((request, response) => proxy.#carry(request, response, nodes).catch(() => response.destroy()));
+    await new Promise((resolve, reject) => proxy.#server.once("error", reject).listen(0, "127.0.0.1", resolve));
+    return proxy;
+  }
+
+  get url() {
+    return `http://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  async #carry(request, response, nodes) {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    const { authorization, "idempotency-key": key } = request.headers;
+    const earlier = this.attempts.get(key) ?? [];
+    const answer = await fetch(`${nodes[earlier.length % nodes.length].url}${request.url}`, {
+      method: "POST", headers: { Authorization: authorization, "Idempotency-Key": key }, body: Buffer.concat(pieces) });
+    const text = await answer.text();
+    this.attempts.set(key, [...earlier, answer.status]);
+    if (earlier.length === 0) return response.destroy();
+    response.writeHead(answer.status, { "Content-Type": "application/json", Connection: "close" }).end(text);
+  }
+
+  async close() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
   }
 }
