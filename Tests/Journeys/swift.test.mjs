@@ -1,5 +1,6 @@
 // Stories of people whose phones have the Swift SDK. Others are in suspended.test.mjs and proxy-faults.test.mjs.
-import { phone } from "./phone.mjs";
+import { LossyProxy } from "../WebClient/network.mjs";
+import { Phone, phone } from "./phone.mjs";
 import { Receiver } from "./receiver.mjs";
 import { assert, insist, story, until } from "./story.mjs";
 
@@ -97,3 +98,29 @@ story("I hid, threw Ben out and let Dora in while my server died, Ben read me al
   for (const user of ["ben", "carl", "eve"]) assert.deepEqual([(await s.status(user, ann)).statusType, (await s.status(user, ann)).customStatus], ["OFFLINE", ""]);
   assert.ok(!app.heard.states.some(({ state }) => state === "closed"));
 }, { cluster: {}, seconds: 90 });
+
+story("I threw Ben out once, and my phone said that he had never been my friend", async (s) => {
+  const receiver = await Receiver.of(s, ["friends"]);
+  const proxy = await LossyProxy.to(s.nodes);
+  s.atEnd(() => proxy.close());
+  const ben = await s.stream("ben", { node: 1 });
+  const tablet = await s.client("ann", { node: 2, keepRelationships: true });
+  // The phone has no session of its own: all its requests are calls.
+  const app = new Phone({ addresses: [proxy.url], platform: "ios", deviceID: "phone", token: () => s.token("ann") });
+  s.atEnd(() => app.close());
+  const codes = async (call) => (await call).resultList.map(({ resultCode }) => resultCode);
+  assert.equal((await app.addFriend("ben")).resultCode, 0);
+  await until("the tablet has Ben", () => tablet.relationships.friends.map(({ userID }) => userID).join() === "ben");
+  assert.deepEqual(await codes(app.deleteFriends(["ben"])), [0]);
+  assert.deepEqual(await codes(app.addBlackList(["ben"])), [0]);
+  assert.deepEqual([...proxy.attempts.values()], [[200, 200], [200, 200], [200, 200]], "each answer was lost once");
+
+  // Everybody else is told each change once.
+  await until("the tablet has no friend and one block", () => tablet.relationships.friends.length === 0 && tablet.relationships.blocked.join() === "ben");
+  await s.settled(["ben", ben]);
+  assert.deepEqual(ben.events.map(({ name }) => name).filter((name) => name.startsWith("onFriend")), ["onFriendListAdded", "onFriendListDeleted"]);
+  const events = () => receiver.of("ann", "friends").map(({ action }) => action);
+  await until(() => `the office has ${events()}`, () => events().length === 3);
+  assert.deepEqual(events(), ["onFriendListAdded", "onFriendListDeleted", "onBlackListAdded"]);
+  for (const node of s.running) assert.deepEqual((await s.ok("ann", "getBlackList", {}, { node })).userIDs, ["ben"]);
+});
