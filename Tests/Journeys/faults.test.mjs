@@ -236,6 +236,7 @@ story("The server burned down with me on it, the office thinks that I am still a
 story("Our server was slow for half a second, and a crawler passed our limit of calls as if there were none", async (s) => {
   const ann = await s.userOwnedBy(1, "ann");
   await s.stream(ann);
+  const app = await s.client(ann, { node: 2 });
   s.nodes[1].process.kill("SIGSTOP");
   s.atEnd(() => s.nodes[1].process.kill("SIGCONT"));
   const start = Date.now();
@@ -243,8 +244,23 @@ story("Our server was slow for half a second, and a crawler passed our limit of 
     s.call(ann, "subscribeUserStatus", { userIDs: ["bob"] }, { node: index % 2 ? 0 : 2 })));
   await until("the owner has stood still", () => Date.now() > start + 500);
   s.nodes[1].process.kill("SIGCONT");
-  const passed = (await calls).filter(({ status }) => status === 200).length;
+  const answers = await calls;
+  const passed = answers.filter(({ status }) => status === 200).length;
   assert.ok(passed <= 24, `${passed} of 60 calls passed; the limit is 20 in 5 s`);
+  for (const { status, answer } of answers.filter(({ status }) => status !== 200)) {
+    assert.deepEqual([status, answer.code, answer.retryAfter > 0], [429, 7008, true], JSON.stringify(answer));
+  }
+  // The limit is that of one user. An app with the SDK waits as long as the node says, and then follows Bob and Dora.
+  await s.ok("eve", "subscribeUserStatus", { userIDs: [ann] }, { node: 2 });
+  await app.subscribeUserStatus(["dora"]);
+  for (const user of ["bob", "dora"]) {
+    await s.stream(user, { node: 1, query: { customStatus: "hello" } });
+    await until(`the app sees ${user}`, () => app.statusOf(user)?.customStatus === "hello");
+  }
+  for (const node of s.running) {
+    const { subscriptions } = await s.ok(ann, "getSubscribedUserStatus", {}, { node });
+    assert.deepEqual(subscriptions.map(({ userID }) => userID).sort(), ["bob", "dora"]);
+  }
 }, { cluster: {} });
 
 story("I blocked him when the server died, and my phone has shown an empty blocklist ever since", async (s) => {
