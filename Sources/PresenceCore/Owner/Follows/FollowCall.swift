@@ -111,9 +111,11 @@ struct FollowCall {
         inactive.subtract(changed.map(\.target))
         let evictionVersion = owner.nextVersion(at: now)
         let evicted = quota.evict(downTo: owner.subscriptionsMax(of: user), besides: inactive, version: evictionVersion, from: &owner)
-        // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
+        // If several sessions exist, or the calling one is not known here, all receive the change by their streams. A session that has just
+        // been ended may be the calling one.
         let sessions = owner.users[user].streams
-        let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
+        let mayBeOther = session == .unknown ? !owner.users[user].endedSessions.isEmpty : session != sessions.first.map { .session($0.id) }
+        let isAlone = sessions.count == 1 && !mayBeOther
         let active = owner.subscriptions(of: user)
         let followed = asked.targets.filter { active.contains($0.user) }.map {
             ListUpdate.Followed(
