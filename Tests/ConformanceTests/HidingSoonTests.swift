@@ -9,36 +9,51 @@ extension ConformanceTests {
             let operation: String
             let body: String
 
-            var testDescription: String { operation }
+            var testDescription: String { "\(operation) \(body)" }
         }
+
+        /// What bob is shown of ann right before she hides.
+        enum Change: CaseIterable { case login, status, event }
 
         private static let hidings = [
             Hiding(operation: "setVisibility", body: #"{"invisible":true}"#),
             Hiding(operation: "addBlackList", body: users(["bob"])),
         ]
+        private static let modes = [
+            #"{"visibility":"nobody"}"#, #"{"visibility":"friends"}"#, #"{"visibility":"list","userIDs":["cid"]}"#,
+        ].map { Hiding(operation: "setVisibility", body: $0) }
 
-        @Test("A user who hides right after a change is last seen one grace before the OFFLINE, as a lost user is", arguments: hidings)
-        func looksLost(_ hiding: Hiding) async throws {
+        @Test(
+            "A user who hides right after a change is last seen one grace before the OFFLINE, as a lost user is",
+            arguments: Change.allCases, hidings + modes)
+        func looksLost(_ change: Change, _ hiding: Hiding) async throws {
             let app = try await App("rollcall")
-            let (ann, bob, busy) = try await busyAnn(in: app)
+            let (ann, bob, busy) = try await busyAnn(after: change, in: app)
             let answer = try await app.call(hiding.operation, hiding.body, as: "ann", node: 2)
             #expect(answer.code == 0, "\(answer.json)")
             try await expectLoss(after: busy, shownTo: bob, in: app)
             ann.close()
         }
 
-        /// Ann, whom bob follows and who has just changed the text, and the status that bob was shown then.
+        /// Ann, whom bob follows and who has just changed something, and the status that bob was shown then.
         ///
-        /// - Parameter prepare: what happens before the change.
+        /// - Parameter prepare: what happens between the login and the change.
         func busyAnn(
-            in app: App, _ prepare: () async throws -> Void = {}
+            after change: Change = .status, in app: App, _ prepare: () async throws -> Void = {}
         ) async throws -> (ann: Session, bob: Session, busy: JSON) {
-            let ann = try await app.login("ann", node: 0)
             let bob = try await app.login("bob", node: 1)
             #expect(try await app.call("subscribeUserStatus", users(["ann"]), as: "bob", node: 1).code == 0)
+            let ann = try await app.login("ann", node: 0)
             try await prepare()
-            #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
-            return (ann, bob, try await bob.status(of: "ann") { $0.custom == "busy" })
+            switch change {
+            case .login: return (ann, bob, try await bob.status(of: "ann") { $0.general == "ONLINE" })
+            case .status:
+                #expect(try await app.setStatus("busy", of: "ann", node: 2).code == 0)
+                return (ann, bob, try await bob.status(of: "ann") { $0.custom == "busy" })
+            case .event:
+                #expect(try await app.call("publishEvent", #"{"value":10001,"expiry":3600}"#, as: "ann", node: 2).code == 0)
+                return (ann, bob, try await bob.status(of: "ann") { $0.event == 10_001 })
+            }
         }
 
         /// Makes ann visible to friends, with bob as a friend.
