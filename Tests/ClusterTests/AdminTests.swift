@@ -96,16 +96,19 @@ import Testing
         let token = try signedToken(user: "back end", isAdmin: true, age: 5)
         let call = { (operation: String, body: String, node: Int) in
             try await HTTPExchange.send(
-                operation == "export" ? .get : .post, host: "127.0.0.1", port: fixture.nodes[node].ports.ops,
+                ["export", "backup"].contains(operation) ? .get : .post, host: "127.0.0.1", port: fixture.nodes[node].ports.ops,
                 path: "/admin/v1/\(operation)", headers: [("authorization", "Bearer \(token)")], body: body,
                 on: MultiThreadedEventLoopGroup.singleton.next())
         }
         let operations = [
             ("setAppPolicy", #"{"settings":{"offlineGrace":7}}"#), ("getAppPolicy", "{}"), ("kick", #"{"userID":"ann"}"#),
-            ("recentLoad", "{}"), ("export", ""), ("clusterStatus", "{}"), ("setSelfStatus", #"{"asUser":"ann","customStatus":"x"}"#),
+            ("recentLoad", "{}"), ("export", ""), ("backup", ""), ("clusterStatus", "{}"), ("deleteUser", #"{"userID":"eve"}"#),
+            ("setSelfStatus", #"{"asUser":"ann","customStatus":"x"}"#), ("exportUser", #"{"userID":"ann"}"#), ("reloadKeys", "{}"),
+            ("importFacts", #"{"userID":"zoe","facts":[{"kind":"friend","key":"yan","value":{"addTime":1,"remark":""}}]}"#),
+            ("drain", "{}"), ("forget", #"{"node":"x"}"#),
         ]
         for node in 0..<3 {
-            for (operation, body) in operations where operation != "kick" {
+            for (operation, body) in operations where !["kick", "drain", "forget"].contains(operation) {
                 #expect(try await call(operation, body, node).status == 200, "\(operation)")
             }
         }
