@@ -91,6 +91,27 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("In preset zim, which requires registered users, calls about unknown users leave nothing")
+    func registeredUsersAlone() async throws {
+        let fixture = try await serving("zim")
+        try await fixture.setPolicy(#"{"rate.chain":false}"#)
+        #expect(try await fixture.admin("importUsers", #"{"userIDs":["ann"]}"#).status == 200)
+        for number in 0..<20 {
+            let node = number % 3
+            for kind in ["both", "single"] { #expect(try await add("nobody\(number)", kind, fixture, node: node) == 30_003) }
+            for (operation, more) in [
+                ("addBlackList", ""), ("deleteBlackList", ""), ("deleteFriends", #","delType":2"#), ("deletePendency", #","type":2"#),
+                ("subscribeUserStatus", #","expiry":60"#),
+            ] {
+                let answer = try await fixture.call(operation, "{\"userIDs\":[\"nobody\(number)\"]\(more)}", node: node)
+                #expect(answer.status == 200, "\(operation): \(answer.json)")
+            }
+        }
+        #expect(try await sum("rollcall_users_owned", of: fixture) == 1, "only ann")
+        #expect(try await sum("rollcall_lists_rows", of: fixture) == 0)
+        try await fixture.stop()
+    }
+
     /// The code of an addition by ann.
     private func add(_ name: String, _ kind: String, _ fixture: ServedCluster, node: Int) async throws -> Int64? {
         let type = kind == "single" ? "single" : "both"
