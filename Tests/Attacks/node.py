@@ -105,7 +105,10 @@ def token_spellings(target):
     digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     words = ["".join(c.upper() if number >> place & 1 else c for place, c in enumerate("bearer")) for number in range(64)]
     tokens = [target.token(f"mallory{number}") for number in range(30)]
+    accepted = []
     while not target.is_over:
+        wrong = [tokens[0][:-1] + digits[digits.index(tokens[0][-1]) ^ bits] for bits in range(1, 4)] + [tokens[0] + "="]
+        accepted += [spelling for spelling in wrong if target.call("getUserStatus", {"userIDs": ["u0"]}, spelling) != 401]
         connection = target.connect()
         connection.send(begin())
         number = 1
@@ -121,6 +124,8 @@ def token_spellings(target):
                 target.note(spellings=64)
         connection.receive(0.1)
         connection.close()
+    if accepted:
+        raise SystemExit(f"other spellings of a token were accepted: {len(accepted)}")
 
 
 @attack()
