@@ -252,9 +252,9 @@ class Receivers:
         self.target.operate("setAppPolicy", {"settings": settings}, app)
 
 
-def webhooks(target, apps_count, users_count, answer):
-    """The back ends of `apps_count` apps change the status of each of their users once a second, and their receivers answer by `answer`. The
-    events of another app arrive within five seconds."""
+def webhooks(target, apps_count, users_count, answer, are_new=False):
+    """The back ends of `apps_count` apps change the status of each of their users once a second, or of as many new users if `are_new`. Their
+    receivers answer by `answer`. The events of another app arrive within five seconds."""
     receivers = Receivers(target, answer)
     apps = [f"b{number}" for number in range(apps_count)]
     for number, app in enumerate(["other", *apps], 1):
@@ -268,7 +268,8 @@ def webhooks(target, apps_count, users_count, answer):
         for app in ["other", *apps]:
             if not connection.is_open:
                 connection = target.connect(port=target.client)
-            users = ["u0"] if app == "other" else [f"u{number}" for number in range(users_count)]
+            first = turn * users_count if are_new else 0
+            users = ["u0"] if app == "other" else [f"u{first + number}" for number in range(users_count)]
             counts = answers(connection, [request("/v1/setSelfStatus", {"asUser": user, "customStatus": f"turn {turn}"}, operators[app])
                                           for user in users])
             if app == "other" and counts[200]:
@@ -312,3 +313,14 @@ def webhook_receivers_of_300_milliseconds(target):
         return True
 
     webhooks(target, 80, 3, answer)
+
+
+@attack()
+def webhook_receivers_that_fail(target):
+    """Of four apps with a hundred new users a second, whose events wait for their receivers."""
+
+    def answer(connection):
+        connection.sendall(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")
+        return True
+
+    webhooks(target, 4, 100, answer, are_new=True)
