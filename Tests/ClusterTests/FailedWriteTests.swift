@@ -14,6 +14,13 @@ import Testing
 
     private static let reads = [("getSelfProfile", "{}"), ("getFriendList", "{}"), ("getFriendGroups", "{}")]
 
+    /// A call of each kind of fact.
+    private static let writes = [
+        ("setVisibility", #"{"invisible":true}"#), ("publishEvent", #"{"value":10001}"#), ("setSelfStatus", #"{"customStatus":"x"}"#),
+        ("modifySelfProfile", #"{"values":{"Nick":"x"}}"#), ("addFriend", #"{"userID":"eve"}"#), ("addBlackList", #"{"userIDs":["eve"]}"#),
+        ("createFriendGroup", #"{"groupNames":["work"]}"#), ("subscribeUserStatus", #"{"userIDs":["eve"]}"#),
+    ]
+
     @Test("An event that cannot reach its second disk is answered 50001, and is published when it is repeated after the other node is back")
     func events() async throws {
         let fixture = try await ServedCluster.start(nodes: 2)
@@ -133,6 +140,33 @@ import Testing
         for answer in answers where answer.isRead { #expect(answer.json["mayTakeEffect"] == nil, "\(answer.json)") }
         for answer in refused where answer.json["mayTakeEffect"] != nil {
             #expect(answer.json["detail"]?.text?.contains("safe to retry") == false, "\(answer.json)")
+        }
+        try await fixture.nodes[1].kill()
+        try await fixture.nodes[0].stop()
+    }
+
+    @Test("A call of any kind that may have written does not say that it is safe to retry") func writes() async throws {
+        let fixture = try await ServedCluster.start(nodes: 2)
+        try fixture.nodes[1].standStill()
+        let answers = try await withThrowingTaskGroup(of: (operation: String, answered: Answered).self) { calls in
+            for (operation, body) in Self.writes {
+                for number in 0..<4 {
+                    // Each call is of a user of its own, and waits for no other one.
+                    calls.addTask {
+                        let answer = try await fixture.call(operation, body, as: "\(operation)\(number)")
+                        return (operation, Answered(isRead: false, status: answer.status, json: answer.json))
+                    }
+                }
+            }
+            return try await calls.reduce(into: []) { $0.append($1) }
+        }
+        for (operation, _) in Self.writes {
+            let unsure = answers.filter { $0.operation == operation }.map { $0.answered }.filter { $0.json["mayTakeEffect"] == .bool(true) }
+            #expect(!unsure.isEmpty, "\(operation): \(answers)")
+            for answer in unsure {
+                #expect(answer.status == 503 && answer.json["code"]?.number == 50_001, "\(operation): \(answer.json)")
+                #expect(answer.json["detail"]?.text?.contains("safe to retry") == false, "\(operation): \(answer.json)")
+            }
         }
         try await fixture.nodes[1].kill()
         try await fixture.nodes[0].stop()
