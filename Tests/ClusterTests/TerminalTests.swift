@@ -119,6 +119,8 @@ import Testing
             ["token", "--user", "ann"], ["status", "ann"] + client, ["watch", "--user", "ann", "ben"] + client,
             ["import", path("friends.csv")] + client, load, load + ["--json", "/dev/stdout"], ["export", path("facts")] + ops,
             ["backup", path("copy")] + ops, ["cluster", "members"] + ops, ["cluster", "ring"] + ops, ["--help"],
+            ["check-token", try signedToken(user: "ann")] + client,
+            ["cluster", "explain", "--viewer", "ann", "--target", "ben"] + ops,
         ]
         for command in commands {
             let (process, output) = try await runUnread(command, unread: [STDOUT_FILENO], fixture)
