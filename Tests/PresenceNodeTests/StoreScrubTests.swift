@@ -69,6 +69,17 @@ import Testing
         store.close()
     }
 
+    @Test("A step of a scrub looks at 256 rows at most, so its rate is bounded") func steps() async throws {
+        let store = try await filledStore((0..<2_000).map { row($0) })
+        var stepsCount = 0
+        while store.statistics.scrubs == 0, stepsCount < 10_000 {
+            _ = store.scrubStep()
+            stepsCount += 1
+        }
+        #expect(store.statistics.scrubs == 1 && stepsCount >= 8, "\(stepsCount)")
+        store.close()
+    }
+
     @Test("Damaged rows are written again, and the next start finds every row") func repair() async throws {
         let rows = (0..<2_000).map { row($0) }
         let store = try await filledStore(rows)
