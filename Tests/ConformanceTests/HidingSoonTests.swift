@@ -12,7 +12,7 @@ extension ConformanceTests {
             var testDescription: String { "\(operation) \(body)" }
         }
 
-        /// What bob is shown of ann right before she hides.
+        /// The news that bob is shown of ann right before she hides.
         enum Change: CaseIterable { case login, status, event }
 
         private static let hidings = [

@@ -43,7 +43,7 @@ struct Link {
     /// Whether the queue overflowed and was dropped. It takes nothing until the peer receives everything again.
     private(set) var hasOverflowed = false
 
-    /// What the next batch does besides what waits.
+    /// The kind of the next batch besides what waits.
     private enum Urgency {
         case none
         /// The batch leaves even if nothing waits.
