@@ -89,6 +89,7 @@ package struct Edge: ~Copyable {
     /// Handles an owner's end of a session.
     mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
         // The ID may be one that a user has made up: it ends no session of somebody else.
+        // The owner waits for the end all the same (``EndedSession``).
         guard sessions.end(session, of: user) else {
             return cluster.send(.detach(Detach(session: session, user: user, cause: .lost)), toOwnerOf: user)
         }

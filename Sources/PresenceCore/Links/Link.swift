@@ -74,8 +74,8 @@ struct Link {
 
     /// Has the waiting records leave in a batch of their own, before the messages.
     ///
-    /// A record that takes something away comes with rows and a barrier. A viewer could tell it from others by the work of the receiver for
-    /// these.
+    /// A record that hides its user comes with rows and a barrier. If the receiver handled these in the same batch, the push would be late,
+    /// and a viewer could tell it from that of a loss.
     mutating func sendRecordsAlone() { if !order.isEmpty { urgency = .recordsAlone } }
 
     /// Queues a message. A record replaces an older one of its user. If there is no room, the queue is dropped.

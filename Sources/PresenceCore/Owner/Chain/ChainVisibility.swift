@@ -34,8 +34,9 @@ struct ChainVisibility {
     ///
     /// - Parameters:
     ///   - kind: the list that has changed; nil for both.
-    ///   - hidesInReview: whether the user hides in the next review from viewers for whom it is time. That of a lost user is written in a
-    ///     review, too: the work for the call would delay the record, and a viewer could tell by that.
+    ///   - hidesInReview: whether an ONLINE user hides in the next review, and not in this turn, from viewers for whom it is time. The
+    ///     OFFLINE of a lost user is written in a review, too. The other work of a call would delay the record, and a viewer could tell
+    ///     by that.
     func show(_ kind: Row.Kind? = nil, hidesInReview: Bool = false, by owner: inout Owner, in turn: inout Turn) {
         guard !owner.users[user].isReplica,
             let visibility = visibility(after: kind, with: StatusChange(), hidesInReview: hidesInReview, by: &owner, in: &turn)
@@ -46,8 +47,9 @@ struct ChainVisibility {
     /// The visibility by the lists; nil if it stays.
     ///
     /// - Parameters:
-    ///   - kind: as in ``show(_:hidesInReview:by:in:)``, like the next but one.
+    ///   - kind: as in ``show(_:hidesInReview:by:in:)``.
     ///   - change: the change that takes effect with it.
+    ///   - hidesInReview: as in ``show(_:hidesInReview:by:in:)``.
     private func visibility(
         after kind: Row.Kind?, with change: StatusChange, hidesInReview: Bool = false, by owner: inout Owner, in turn: inout Turn
     ) -> StatusChange.Visibility? {

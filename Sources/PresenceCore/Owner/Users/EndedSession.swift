@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// Sessions that their owner has ended, until their node reports the end.
+/// A session that its owner has ended, or all sessions up to a time, until the session's node reports the end.
 ///
-/// The node may register such a session once more before it reads of the end: with a new owner, or after a comparison that differed. The
+/// The node may register the session once more before it reads of the end: with a new owner, or after a comparison that differed. The
 /// user would be ONLINE again after a logout, and an app's webhook would be told of a second login.
 struct EndedSession {
     enum Which {
