@@ -37,71 +37,77 @@ import Testing
             settings: CoreSettings())
     }
 
+    /// The calls of ann at a node that is her owner as well.
+    private struct AnnsCalls: ~Copyable {
+        var calls = Calls(after: 0)
+        var cluster = CallTests.lone()
+        private let edge = Edge(settings: CoreSettings())
+        private let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        private var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        let ann = UserID(app: "default", id: "ann")
+
+        /// The requests without an answer, in order.
+        var requests: [Request] { calls.waiting.requests { _ in true }.map(\.request) }
+
+        mutating func perform(_ call: Call = .setSelfStatus(customStatus: "busy", seconds: nil), token: UInt64 = 7) {
+            calls.perform(
+                call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: token, edge, owner,
+                &cluster, at: now)
+        }
+
+        mutating func answer(_ answer: Answer, to request: Request) {
+            calls.onAnswer(answer, to: request.id, from: 0, edge, owner, &cluster, at: now)
+        }
+
+        mutating func giveAnnAway() { calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now) }
+
+        /// Lets the time pass after which requests are repeated.
+        mutating func repeatRequests() {
+            now.instant += .milliseconds(100)
+            calls.tick(edge, owner, &cluster, at: now)
+        }
+    }
+
     /// Otherwise the call would wait for its deadline, and its answer would not say that the change may still take effect.
     @Test("A request stays open after an answer that belongs to another operation") func requestStaysOpen() throws {
-        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        let ann = UserID(app: "default", id: "ann")
-        var calls = Calls(after: 0)
-        let edge = Edge(settings: CoreSettings())
-        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Self.lone()
-        calls.perform(
-            .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
-            gateway: 0, token: 7, edge, owner, &cluster, at: now)
-        let id = try #require(calls.waiting.requests { _ in true }.first).request.id
-        calls.onAnswer(.done, to: id, from: 0, edge, owner, &cluster, at: now)
-        #expect(calls.waiting.requests { _ in true }.map(\.request.id) == [id] && cluster.outbox.effects.isEmpty)
-        calls.onAnswer(.record(Record(blank: ann)), to: id, from: 0, edge, owner, &cluster, at: now)
-        #expect(calls.waiting.count == 0)
-        guard case .answer(0, 7, .owner(.record))? = cluster.outbox.effects.first else {
-            Issue.record("\(cluster.outbox.effects)")
+        var test = AnnsCalls()
+        test.perform()
+        let request = try #require(test.requests.first)
+        test.answer(.done, to: request)
+        #expect(test.requests.map(\.id) == [request.id] && test.cluster.outbox.effects.isEmpty)
+        test.answer(.record(Record(blank: test.ann)), to: request)
+        #expect(test.calls.waiting.count == 0)
+        guard case .answer(0, 7, .owner(.record))? = test.cluster.outbox.effects.first else {
+            Issue.record("\(test.cluster.outbox.effects)")
             return
         }
     }
 
     /// The answer to a call that an owner refuses, after as many attempts as are given.
     private func answer(to call: Call, attempts: Int, refused refusal: Refusal) throws -> CallAnswer? {
-        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        let ann = UserID(app: "default", id: "ann")
-        var calls = Calls(after: 0)
-        let edge = Edge(settings: CoreSettings())
-        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Self.lone()
-        calls.perform(
-            call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: 7, edge, owner, &cluster,
-            at: now)
+        var test = AnnsCalls()
+        test.perform(call)
         for _ in 1..<attempts {
-            calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now)
-            now.instant += .milliseconds(100)
-            calls.tick(edge, owner, &cluster, at: now)
+            test.giveAnnAway()
+            test.repeatRequests()
         }
-        let request = try #require(calls.waiting.requests { _ in true }.first).request
+        let request = try #require(test.requests.first)
         #expect(request.isRepeated == (attempts > 1))
-        calls.onAnswer(.refused(refusal), to: request.id, from: 0, edge, owner, &cluster, at: now)
-        guard case .answer(0, 7, let answer)? = cluster.outbox.effects.last else { return nil }
+        test.answer(.refused(refusal), to: request)
+        guard case .answer(0, 7, let answer)? = test.cluster.outbox.effects.last else { return nil }
         return answer
     }
 
     /// The owner may have performed the other call, whose answer then waits for its disk.
     @Test("A call that its owner sends back is repeated and counted, and another call of the user is neither")
     func sentBack() throws {
-        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        let ann = UserID(app: "default", id: "ann")
-        var calls = Calls(after: 0)
-        let edge = Edge(settings: CoreSettings())
-        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Self.lone()
-        for token in UInt64(7)...8 {
-            calls.perform(
-                .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false,
-                originSession: .unknown, gateway: 0, token: token, edge, owner, &cluster, at: now)
-        }
-        let first = calls.waiting.requests { _ in true }.map(\.request)
+        var test = AnnsCalls()
+        for token in UInt64(7)...8 { test.perform(token: token) }
+        let first = test.requests
         try #require(first.count == 2)
-        calls.onAnswer(.sentBack, to: first[0].id, from: 0, edge, owner, &cluster, at: now)
-        now.instant += .milliseconds(100)
-        calls.tick(edge, owner, &cluster, at: now)
-        let second = calls.waiting.requests { _ in true }.map(\.request)
+        test.answer(.sentBack, to: first[0])
+        test.repeatRequests()
+        let second = test.requests
         try #require(second.count == 2)
         #expect(second[0] == first[1])
         #expect(second[1].id > first[1].id && second[1].isRepeated && second[1].isLimited)
@@ -111,21 +117,13 @@ import Testing
         "When an owner gives a user away, a call without an answer is repeated uncounted, and a call that was sent back is counted",
         arguments: [true, false])
     func givenAway(isSentBack: Bool) throws {
-        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        let ann = UserID(app: "default", id: "ann")
-        var calls = Calls(after: 0)
-        let edge = Edge(settings: CoreSettings())
-        let owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Self.lone()
-        calls.perform(
-            .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
-            gateway: 0, token: 7, edge, owner, &cluster, at: now)
-        let first = try #require(calls.waiting.requests { _ in true }.first).request
-        if isSentBack { calls.onAnswer(.sentBack, to: first.id, from: 0, edge, owner, &cluster, at: now) }
-        calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now)
-        now.instant += .milliseconds(100)
-        calls.tick(edge, owner, &cluster, at: now)
-        let second = try #require(calls.waiting.requests { _ in true }.first).request
+        var test = AnnsCalls()
+        test.perform()
+        let first = try #require(test.requests.first)
+        if isSentBack { test.answer(.sentBack, to: first) }
+        test.giveAnnAway()
+        test.repeatRequests()
+        let second = try #require(test.requests.first)
         #expect(first.isLimited && second.isRepeated && second.isLimited == isSentBack)
     }
 
