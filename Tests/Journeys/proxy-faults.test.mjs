@@ -1,7 +1,7 @@
 // Stories of people behind nginx and HAProxy, with their shipped files, whose nodes are drained, die and freeze.
 import { phone } from "./phone.mjs";
 import { BEHIND_PROXIES, startProxy } from "./proxies.mjs";
-import { assert, story, until } from "./story.mjs";
+import { assert, insist, story, until } from "./story.mjs";
 
 // The certificates of the proxies are the story's own.
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
@@ -25,7 +25,7 @@ for (const name of ["nginx", "haproxy"]) {
     /** Ann and Bob change their texts, by calls through the proxy, and read the text of the other. */
     const talk = async () => {
       const text = `word ${(words += 1)}`;
-      await Promise.all([ann, bob].map((person) => person.setSelfStatus(text)));
+      await Promise.all([ann, bob].map((person) => insist("a text", () => person.setSelfStatus(text))));
       await until(() => `both read "${text}": ${ann.statusOf("bob").customStatus}, ${bob.statusOf("ann").customStatus}`,
         () => ann.statusOf("bob").customStatus === text && bob.statusOf("ann").customStatus === text);
     };
@@ -86,7 +86,7 @@ for (const name of ["nginx", "haproxy"]) {
     frozen.process.kill("SIGCONT");
     await allAreMembers();
     // A call that hung at the frozen node may have its effect now, after newer calls (BadNetworks.md). Somebody speaks who has made none.
-    await people[2].setSelfStatus("all is well");
+    await insist("a guest's text", () => people[2].setSelfStatus("all is well"));
     await until("Bob reads a guest", () => bob.statusOf(names[2]).customStatus === "all is well");
     for (const [person, other] of [[ann, "bob"], ...names.map((user) => [bob, user])]) {
       const seen = person.heard.statuses.filter(({ userID }) => userID === other);

@@ -30,6 +30,16 @@ async function within(seconds, what, promise) {
   return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
+/** Sends a request until the answer has another status than 503, for at most 30 s. */
+async function repeated(url, request) {
+  const end = Date.now() + 30_000 * SLACK;
+  for (;;) {
+    const response = await fetch(url, request);
+    const answer = await response.json();
+    if (response.status !== 503 || Date.now() > end) return { status: response.status, answer, headers: response.headers };
+  }
+}
+
 /** Repeats a call as a user presses a button again, until it is acknowledged for everybody whom it names. */
 export const insist = (what, action) => until(what, async () => {
   try {
@@ -85,14 +95,14 @@ export class Story {
     this.#ends.push(action);
   }
 
-  /** A call over HTTP: the status, the answer, and the headers. A node that cannot reach an owner in time is asked again, as the SDKs do. */
+  /**
+   * A call over HTTP: the status, the answer, and the headers.
+   *
+   * While an owner or its replicas cannot be reached in time, the call is repeated, as the SDKs do.
+   */
   async call(user, operation, body = {}, { node = 0, isAdmin = false, bearer, headers = {} } = {}) {
-    for (let attempt = 1; ; attempt += 1) {
-      const response = await fetch(`${this.node(node).url}/v1/${operation}`, {
-        method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
-      const answer = await response.json();
-      if (response.status !== 503 || attempt === 4) return { status: response.status, answer, headers: response.headers };
-    }
+    return repeated(`${this.node(node).url}/v1/${operation}`, {
+      method: "POST", headers: { Authorization: `Bearer ${bearer ?? this.token(user, { isAdmin })}`, ...headers }, body: JSON.stringify(body) });
   }
 
   /** The answer of a call that must succeed. */
@@ -104,10 +114,9 @@ export class Story {
 
   /** The answer of a call of the app's back end on the ops port, which must succeed. */
   async admin(operation, body = {}, { node = 0 } = {}) {
-    const response = await fetch(`http://127.0.0.1:${this.node(node).ops}/admin/v1/${operation}`, {
+    const { status, answer } = await repeated(`http://127.0.0.1:${this.node(node).ops}/admin/v1/${operation}`, {
       method: "POST", headers: { Authorization: `Bearer ${this.token("back-end", { isAdmin: true })}` }, body: JSON.stringify(body) });
-    const answer = await response.json();
-    assert.equal(response.status, 200, `${operation}: ${JSON.stringify(answer)}`);
+    assert.equal(status, 200, `${operation}: ${JSON.stringify(answer)}`);
     return answer;
   }
 

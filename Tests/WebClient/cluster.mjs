@@ -10,13 +10,16 @@ import { join } from "node:path";
 /** The binary of the node. */
 export const ROLLCALL = process.env.ROLLCALL ?? fileURLToPath(new URL("../../.build-release/release/rollcall", import.meta.url));
 
+/** Multiplies every deadline, for slow machines. */
+const SLACK = Number(process.env.SLACK ?? 1);
+
 /** Polls until `condition` returns a true value, and returns that. */
 export async function until(what, condition, limit = 10_000) {
-  const end = Date.now() + limit;
+  const end = Date.now() + limit * SLACK;
   while (true) {
     const value = await condition();
     if (value) return value;
-    if (Date.now() > end) throw new Error(`not within ${limit} ms: ${what}`);
+    if (Date.now() > end) throw new Error(`not within ${limit * SLACK} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
