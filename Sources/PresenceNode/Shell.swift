@@ -34,7 +34,8 @@ final class Shell: @unchecked Sendable {
     private static let tickInterval = Duration.milliseconds(20)
     private var nextTick = Instant(nanoseconds: 0)
     private var isReviewScheduled = false
-    private let store: any Store
+    private var disk: Disk
+    private var store: any Store { disk.store }
     private var gateways: [GatewayLoop] = []
     private(set) var links: OutgoingLinks!
     /// Whether each gateway runs on this loop.
@@ -85,7 +86,7 @@ final class Shell: @unchecked Sendable {
     ) {
         self.peer = peer
         self.eventLoop = eventLoop
-        self.store = store
+        disk = Disk(store: store)
         self.webhooks = webhooks
         tracer = Tracer(logger: logger, exporter: spans)
         faults = MachineFaults(logger: logger)
@@ -280,6 +281,19 @@ final class Shell: @unchecked Sendable {
         }
         isObeying = false
         sendCrossing()
+        guard !disk.actions.isEmpty else { return }
+        let actions = disk.actions
+        disk.actions.removeAll(keepingCapacity: true)
+        for action in actions { obey(action) }
+    }
+
+    private func obey(_ action: Disk.Action) {
+        switch action {
+        case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
+        case .deleteSlots(let slots): store.deleteSlots(slots)
+        case .deleteRows(let rows): store.deleteRows(rows)
+        case .truncateLog: store.truncateLog()
+        }
     }
 
     private func obey(_ effect: Node.Effect) {
@@ -297,10 +311,10 @@ final class Shell: @unchecked Sendable {
             } else {
                 crossing[gateway].append(.answer(token, answer))
             }
-        case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
-        case .deleteSlots(let slots): store.deleteSlots(slots)
-        case .deleteRows(let rows): store.deleteRows(rows)
-        case .truncateLog: store.truncateLog()
+        case .persist(let rows, let ticket, let isUrgent): disk.actions.append(.persist(rows, ticket: ticket, isUrgent: isUrgent))
+        case .deleteSlots(let slots): disk.actions.append(.deleteSlots(slots))
+        case .deleteRows(let rows): disk.actions.append(.deleteRows(rows))
+        case .truncateLog: disk.actions.append(.truncateLog)
         case .resumeDeletion(let user): resumeDeletion(of: user)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
@@ -397,4 +411,20 @@ final class Shell: @unchecked Sendable {
         }
         obey()
     }
+}
+
+/// The store of a node, and what the core has for it.
+private struct Disk {
+    /// An effect of the core for the disk: see ``PresenceCore/Effect``.
+    enum Action {
+        case persist([Row], ticket: UInt64, isUrgent: Bool)
+        case deleteSlots([Slot])
+        case deleteRows([Row])
+        case truncateLog
+    }
+
+    let store: any Store
+    /// The actions of this turn, in order. They follow when the gateways have written: a call that hides a user writes rows, and these must
+    /// not delay what viewers are told.
+    var actions: [Action] = []
 }

@@ -44,6 +44,43 @@ import Testing
         #expect(link.isReady)
     }
 
+    @Test("The messages behind records that leave alone follow when the peer has taken these") mutating func recordsFirst() {
+        link.append(.delta(record("before", 1)))
+        #expect(messages().count == 2)
+        link.append(.delta(record("hides", 1)))
+        link.append(.replicate(ticket: 1, []))
+        link.sendRecordsAlone()
+        let alone = messages()
+        #expect(alone == [.delta(record("hides", 1))])
+        // Two batches are in flight.
+        #expect(!link.isReady)
+        link.acknowledge()
+        link.beat()
+        let waiting = messages()
+        #expect(waiting == [])
+        // A record that leaves alone waits for nothing.
+        link.append(.delta(record("also hides", 1)))
+        link.sendRecordsAlone()
+        let next = messages()
+        #expect(next == [.delta(record("also hides", 1))])
+        link.acknowledge()
+        #expect(!link.isReady)
+        link.acknowledge()
+        let behind = messages()
+        #expect(behind == [.replicate(ticket: 1, []), .complete(upTo: .zero)])
+    }
+
+    @Test("A connection that ends while messages wait behind records leaves a queue that is ready") mutating func endBehindRecords() {
+        link.append(.delta(record("hides", 1)))
+        link.append(.replicate(ticket: 1, []))
+        link.sendRecordsAlone()
+        #expect(messages().count == 1)
+        link.reset()
+        link.append(.replicate(ticket: 2, []))
+        let sent = messages()
+        #expect(sent == [.replicate(ticket: 2, []), .complete(upTo: .zero)])
+    }
+
     @Test("A full queue is dropped, and reports it") mutating func overflow() {
         for _ in 0..<4 { link.append(.misrouted([])) }
         #expect(link.hasOverflowed)

@@ -31,6 +31,9 @@ extension VisibilityTests {
         #expect(cluster.call(.getUserStatus([user(ann), user(other)]), by: viewer, on: 0) == nil, "the query waits")
         let answers = cluster.processes[0].answers
         cluster.losing = []
+        // The other owner has taken the request, and does not answer it.
+        let peer = try #require(cluster.processes[0].node.cluster.peerIndex(cluster.processes[2].node.cluster.own.id))
+        cluster.processes[0].node.acknowledged(by: peer, at: cluster.now)
         #expect(hide(ann, .init(mode: .nobody), on: 1) == .visibility(Visibility().changed(by: .init(mode: .nobody)), remnant: .none))
         if isAnswered {
             cluster.unlink(0, 2)

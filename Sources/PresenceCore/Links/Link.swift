@@ -50,6 +50,8 @@ struct Link {
         case beat
         /// The batch has the waiting records alone.
         case recordsAlone
+        /// No batch leaves before the peer has taken those in flight, which end with records alone.
+        case recordsFirst
     }
 
     init(messagesMax: Int) { self.messagesMax = messagesMax }
@@ -67,14 +69,14 @@ struct Link {
     var isIdle: Bool { depth == 0 && batchesInFlight == 0 }
 
     /// Whether ``nextBatch(clock:)`` would return a batch.
-    var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || urgency == .beat) }
+    var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && urgency != .recordsFirst && (depth > 0 || urgency == .beat) }
 
     /// Makes the next batch leave even if nothing waits: a sign of life with the clock.
     mutating func beat() { if urgency == .none { urgency = .beat } }
 
-    /// Has the waiting records leave in a batch of their own, before the messages.
+    /// Has the waiting records leave in a batch of their own. The messages follow when the peer has taken it.
     ///
-    /// A record that hides its user comes with rows and a barrier. If the receiver handled these in the same batch, the push would be late,
+    /// A record that hides its user comes with rows and a barrier. If the receiver handled these in the same turn, the push would be late,
     /// and a viewer could tell it from that of a loss.
     mutating func sendRecordsAlone() { if !order.isEmpty { urgency = .recordsAlone } }
 
@@ -132,7 +134,7 @@ struct Link {
         // After an overflow the records are not complete.
         if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
         swap(&writer.rules, &rules)
-        if urgency == .beat || order.isEmpty { urgency = .none }
+        urgency = urgency == .recordsAlone ? (order.isEmpty ? .recordsFirst : .recordsAlone) : .none
         batchesInFlight += 1
         counters.batchesSent += 1
         counters.bytesSent += UInt64(writer.bytes.count)
@@ -140,7 +142,10 @@ struct Link {
     }
 
     /// Records that the peer has taken a batch.
-    mutating func acknowledge() { batchesInFlight = max(batchesInFlight - 1, 0) }
+    mutating func acknowledge() {
+        batchesInFlight = max(batchesInFlight - 1, 0)
+        if batchesInFlight == 0, urgency == .recordsFirst { urgency = .none }
+    }
 
     /// Records that the peer reads requests with traces, until the connection ends: then another release may run there.
     mutating func takeTraces() { takesTraces = true }
@@ -163,6 +168,6 @@ struct Link {
         newest.removeAll()
         shares.removeAll()
         order.removeAll()
-        if urgency == .recordsAlone { urgency = .none }
+        if urgency != .beat { urgency = .none }
     }
 }

@@ -4,11 +4,16 @@ import PresenceCore
 extension API {
     /// The operation of a path `/v1/<operation>`.
     static func operation(ofPath path: UnsafeBufferPointer<UInt8>) -> Operation? {
-        for (index, known) in paths.enumerated() where path.equals(known) { return Operation(rawValue: index) }
+        guard path.count < paths.count else { return nil }
+        for known in paths[path.count] where path.equals(known.bytes) { return known.operation }
         return nil
     }
 
-    private static let paths = Operation.allCases.map { Array("/v1/\($0.name)".utf8) }
+    /// The paths by their numbers of bytes. Every request is compared with a few of them.
+    private static let paths: [[(bytes: [UInt8], operation: Operation)]] = {
+        let all = Operation.allCases.map { (bytes: Array("/v1/\($0.name)".utf8), operation: $0) }
+        return (0...(all.map(\.bytes.count).max() ?? 0)).map { count in all.filter { $0.bytes.count == count } }
+    }()
 
     /// Whether the answer to a request may have half a megabyte: see ``HTTP2/HTTPServerDelegate/mayHaveLargeAnswer(_:body:)``.
     ///
