@@ -249,6 +249,7 @@ public final class RollcallNode: @unchecked Sendable {
     private static func open(
         _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?, limits: ConnectionPorts
     ) async throws -> (client: HTTPServer, ops: HTTPServer) {
+        Assets.makeTexts()
         let opsServer = try await listen("ops-listen", configuration.opsListen, [ops], limits: limits.operators)
         do {
             let loops = gateways.map { $0.http! }
