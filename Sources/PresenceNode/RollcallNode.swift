@@ -41,6 +41,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// Opens the store, binds the ports and joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         Jemalloc()?.giveBackInBackground()
+        DescriptorBudget.makeTable()
         let store = try SQLiteStore(
             directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
             canBeCompleted: !configuration.join.isEmpty, report: { logger.report($0) })
