@@ -120,7 +120,8 @@ public final class HTTPLoop {
         boundHeldBytes()
     }
 
-    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections.
+    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections, or half of it for those that
+    /// continue.
     func mayWork(at now: NIODeadline) -> Bool {
         if let end = times.turnEnd { return now < end }
         times.turnEnd = now + .milliseconds(1)
@@ -175,11 +176,13 @@ public final class HTTPLoop {
             // Work that must wait again is appended meanwhile.
             let countMax = min(self.continuing.count, Self.continuedAtOnceMax)
             let end = NIODeadline.now() + .microseconds(500)
+            self.times.turnEnd = end
             var count = 0
             while count < countMax, .now() < end {
                 self.continuing[count].work()
                 count += 1
             }
+            self.times.turnEnd = nil
             self.flush()
             self.continuing.removeFirst(count)
             if !self.continuing.isEmpty { self.scheduleContinuation() }
