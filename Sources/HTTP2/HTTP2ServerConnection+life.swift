@@ -31,8 +31,6 @@ extension HTTP2ServerConnection {
     static let headsAtOnceMax = 32
     /// The same when the time is used up.
     static let fewHeads = 8
-    /// The size of the header lists of a read that are decoded even then: a hundred ordinary requests.
-    static let littleDecodedBytes = 64 << 10
     /// Bytes after which the channel's queue is counted again, in a flush and once a second. Counting takes a microsecond.
     static let uncountedBytesMax = (inFlush: 16 << 10, atSweep: 4 << 10)
 }

@@ -62,26 +62,26 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }
-        var (now, decodedBytes) = (lastReceivedAt, 0)
+        var (now, decoded) = (lastReceivedAt, DecodedHeads())
         while true {
             let hasTime = mayDecode(at: now)
             // Requests with ordinary header lists do not wait behind those with large ones. After large ones reading waits in any case.
-            guard hasTime || (!isReadingLittle && decodedBytes < Self.littleDecodedBytes) else { return holdBack(bytes, at: now) }
-            guard let count = process(&bytes, headsMax: hasTime ? Self.headsAtOnceMax : Self.fewHeads, at: now) else { return }
-            decodedBytes += count
-            if bytes.readableBytes == 0, hasTime || decodedBytes < Self.littleDecodedBytes { return }
+            guard hasTime || (!isReadingLittle && decoded.isLittle) else { return holdBack(bytes, at: now) }
+            guard let part = process(&bytes, headsMax: hasTime ? Self.headsAtOnceMax : Self.fewHeads, at: now) else { return }
+            decoded += part
+            if bytes.readableBytes == 0, hasTime || decoded.isLittle { return }
             now = .now()
         }
     }
 
-    /// Processes bytes up to a number of requests. Returns the size of their header lists; nil when the connection ends.
-    private func process(_ bytes: inout ByteBuffer, headsMax: Int, at now: NIODeadline) -> Int? {
+    /// Processes bytes up to a number of requests. Returns their header lists; nil when the connection ends.
+    private func process(_ bytes: inout ByteBuffer, headsMax: Int, at now: NIODeadline) -> DecodedHeads? {
         let takenBytes = bytes.withUnsafeReadableBytes { bytes in
             defer { session.takeEvents(handle) }
             return session.receive(bytes, headsMax: headsMax, at: now)
         }
         checkLife()
-        let decodedBytes = server.countDecoded(at: now)
+        let decoded = server.countDecoded(at: now)
         guard let takenBytes else {
             end(session.fault ?? .protocolError)
             return nil
@@ -94,7 +94,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         countFaults()
         boundFrames()
         server.boundHeldBytes()
-        return life == .closing ? nil : decodedBytes
+        return life == .closing ? nil : decoded
     }
 
     /// Holds bytes back until the connection's turn to decode, and reads nothing until then.
@@ -118,10 +118,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         heldBack = nil
         session.hold(-bytes.readableBytes)
         server.beginDecodingTurn()
-        var decodedBytes = 0
-        while let count = process(&bytes, headsMax: Self.headsAtOnceMax, at: .now()), bytes.readableBytes > 0 {
-            decodedBytes += count
-            guard decodedBytes < HTTPLoop.decodedBytesPerTurn else {
+        var decoded = DecodedHeads()
+        while let part = process(&bytes, headsMax: Self.headsAtOnceMax, at: .now()), bytes.readableBytes > 0 {
+            decoded += part
+            guard decoded.cost < HTTPLoop.decodedBytesPerTurn else {
                 holdBack(bytes, at: .now())
                 break
             }

@@ -500,7 +500,10 @@ extension HTTP2Session {
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
             if case .firstHead = awaited { awaited = .nothing }
-            if type == NGHTTP2_HEADERS.rawValue { sharedLimits.decodedBytes += Int(streams[slot].headerListSize.bytesCount) }
+            if type == NGHTTP2_HEADERS.rawValue {
+                sharedLimits.decodedBytes += Int(streams[slot].headerListSize.bytesCount)
+                sharedLimits.decodedCount += 1
+            }
             if isEnd { streams[slot].completeRequest() }
             if isEnd || streams[slot].hasTooLargeHead { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:

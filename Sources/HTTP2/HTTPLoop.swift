@@ -120,7 +120,8 @@ public final class HTTPLoop {
         boundHeldBytes()
     }
 
-    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections.
+    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections, or half of it for those that
+    /// continue.
     func mayWork(at now: NIODeadline) -> Bool {
         if let end = times.turnEnd { return now < end }
         times.turnEnd = now + .milliseconds(1)
@@ -128,7 +129,7 @@ public final class HTTPLoop {
         return true
     }
 
-    /// The size of the header lists that a connection with many requests may decode in one turn: some 0.3 ms.
+    /// The cost (``DecodedHeads/cost``) of the header lists that a connection with many requests may decode in one turn: some 0.3 ms.
     static let decodedBytesPerTurn = 512 << 10
     /// The time that these bytes count as, so that decoding takes a third of the loop's time.
     private static let decodingTurn = TimeAmount.milliseconds(1)
@@ -136,13 +137,13 @@ public final class HTTPLoop {
     /// Whether HTTP/2 header lists have not used up their share of the loop's time.
     func mayDecode(at now: NIODeadline) -> Bool { times.decodingUsedUntil <= now + Self.decodingTurn }
 
-    /// Counts the header lists that were decoded since the last call. Returns their size.
-    func countDecoded(at now: NIODeadline) -> Int {
-        let bytesCount = sharedLimits.decodedBytes
-        sharedLimits.decodedBytes = 0
-        let time = TimeAmount.nanoseconds(Self.decodingTurn.nanoseconds * Int64(bytesCount) / Int64(Self.decodedBytesPerTurn))
+    /// Counts the header lists that were decoded since the last call. Returns them.
+    func countDecoded(at now: NIODeadline) -> DecodedHeads {
+        let decoded = DecodedHeads(count: sharedLimits.decodedCount, bytes: sharedLimits.decodedBytes)
+        (sharedLimits.decodedCount, sharedLimits.decodedBytes) = (0, 0)
+        let time = TimeAmount.nanoseconds(Self.decodingTurn.nanoseconds * Int64(decoded.cost) / Int64(Self.decodedBytesPerTurn))
         times.decodingUsedUntil = max(times.decodingUsedUntil, now) + time
-        return bytesCount
+        return decoded
     }
 
     /// Reserves a connection's turn to decode ``decodedBytesPerTurn``. Returns the time until then.
@@ -175,11 +176,13 @@ public final class HTTPLoop {
             // Work that must wait again is appended meanwhile.
             let countMax = min(self.continuing.count, Self.continuedAtOnceMax)
             let end = NIODeadline.now() + .microseconds(500)
+            self.times.turnEnd = end
             var count = 0
             while count < countMax, .now() < end {
                 self.continuing[count].work()
                 count += 1
             }
+            self.times.turnEnd = nil
             self.flush()
             self.continuing.removeFirst(count)
             if !self.continuing.isEmpty { self.scheduleContinuation() }

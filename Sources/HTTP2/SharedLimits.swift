@@ -5,14 +5,14 @@ final class SharedLimits {
     let origins: OriginTable
     /// Set before the first connection.
     var clientAddresses = ClientAddresses.ofConnections
-    /// ``heldBytes`` and ``decodedBytes``.
+    /// ``heldBytes``, ``decodedBytes`` and ``decodedCount``.
     private let counts: UnsafeMutablePointer<Int>
 
     init(_ limits: HTTPLimits, origins: OriginTable = OriginTable(AllowedOrigins())) {
         self.limits = limits
         self.origins = origins
-        counts = .allocate(capacity: 2)
-        counts.initialize(repeating: 0, count: 2)
+        counts = .allocate(capacity: 3)
+        counts.initialize(repeating: 0, count: 3)
     }
 
     deinit { counts.deallocate() }
@@ -31,5 +31,11 @@ final class SharedLimits {
     var decodedBytes: Int {
         @inline(__always) get { counts[1] }
         @inline(__always) set { counts[1] = newValue }
+    }
+
+    /// The number of these header lists.
+    var decodedCount: Int {
+        @inline(__always) get { counts[2] }
+        @inline(__always) set { counts[2] = newValue }
     }
 }

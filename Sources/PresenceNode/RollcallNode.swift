@@ -41,6 +41,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// Opens the store, binds the ports and joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         Jemalloc()?.giveBackInBackground()
+        DescriptorBudget.makeTable()
         let store = try SQLiteStore(
             directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
             canBeCompleted: !configuration.join.isEmpty, report: { logger.report($0) })
@@ -249,6 +250,7 @@ public final class RollcallNode: @unchecked Sendable {
     private static func open(
         _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?, limits: ConnectionPorts
     ) async throws -> (client: HTTPServer, ops: HTTPServer) {
+        Assets.makeTexts()
         let opsServer = try await listen("ops-listen", configuration.opsListen, [ops], limits: limits.operators)
         do {
             let loops = gateways.map { $0.http! }

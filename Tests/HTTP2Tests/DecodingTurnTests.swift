@@ -60,6 +60,17 @@ import Testing
         #expect(limits.decodedBytes == updatesCount * HTTP2Session.updateBytes)
     }
 
+    @Test("Header lists count as decoding by their number, because a small one takes a stream and its memory as well")
+    func smallHeaderListsCount() {
+        let limits = SharedLimits(HTTPLimits())
+        let session = HTTP2Session(.server, limits: limits, chunk: FrameChunk())
+        let bytes = RawFrame.hello + Self.requests(0..<100).flatMap(\.bytes)
+        let isTaken = bytes.withUnsafeBytes { session.receive($0, at: .distantPast) }
+        let decoded = DecodedHeads(count: limits.decodedCount, bytes: limits.decodedBytes)
+        #expect(isTaken && decoded.count == 100 && !decoded.isLittle)
+        #expect(decoded.cost == decoded.bytes + 100 * DecodedHeads.headBytes)
+    }
+
     @Test("On a busy loop window updates wait for the connection's turn, and a few do not")
     func updatesAreHeldBack() async throws {
         let server = try await Self.startBusy()
@@ -85,6 +96,27 @@ import Testing
         let frames = try await peer.frames { frames, _ in frames.count(where: \.isEnd) == 20 }
         #expect(frames.filter(\.isEnd).map(\.stream) == (0..<20).map { 2 * $0 + 1 })
         #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } == 0)
+        try await server.stop()
+    }
+
+    @Test("On a busy loop a hundred small header lists of a read are decoded, and the others wait for the connection's turn")
+    func smallHeaderListsAreHeldBack() async throws {
+        let server = try await Self.startBusy()
+        let peer = try await Self.connect(to: server)
+        // All requests come in one read.
+        let isSet = try await server.onLoop { server in
+            let allocator = FixedSizeRecvByteBufferAllocator(capacity: 8_192)
+            return (try? server.http.connections.first?.channel.syncOptions?.setOption(.recvAllocator, value: allocator)) != nil
+        }
+        #expect(isSet)
+        let requests = Self.requests(1..<200)
+        peer.send(requests)
+        // Thirteen times eight of them are decoded, and answered.
+        try await server.until { $0.http.sharedLimits.heldBytes == 95 * requests[0].bytes.count && $0.seen.requests.count == 1 + 104 }
+        #expect(try await server.onLoop { $0.http.connections.first?.isReadingPaused } == true)
+        try await server.onLoop { $0.http.connections.first?.processHeldBack() }
+        let frames = try await peer.frames { frames, _ in frames.count(where: \.isEnd) == 200 }
+        #expect(frames.filter(\.isEnd).map(\.stream) == (0..<200).map { 2 * $0 + 1 })
         try await server.stop()
     }
 

@@ -91,8 +91,10 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Other connections have their turn after sixteen requests of a connection")
-    func turns() async throws {
+    @Test(
+        "Other connections have their turn after sixteen requests of a connection, or after at most four that take long",
+        arguments: [(TimeAmount.zero, 16, 400), (TimeAmount.milliseconds(2), 4, 40)])
+    func turns(time: TimeAmount, turnMax: Int, requestsCount: Int) async throws {
         let perTurn = Mutex<[Int]>([])
         // A loop of its own, because tasks of other tests would come between.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -104,15 +106,17 @@ import Testing
             }
             // This task runs after the turn.
             if isFirst { connection.eventLoop.execute { perTurn.withLock { $0.append(0) } } }
+            let end = NIODeadline.now() + time
+            while .now() < end {}
             HTTP1Server.sayHello(request, connection)
         }
         // A new connection reads little at first. Two reads of one turn would count as one here.
         let peer = try await HTTP1Peer.connect(to: server.port, sending: Self.requests(1))
         try await server.until { $0.seen.requests.count == 1 }
-        peer.send(Self.requests(399))
-        try await server.until { $0.seen.requests.count == 400 }
+        peer.send(Self.requests(requestsCount - 1))
+        try await server.until { $0.seen.requests.count == requestsCount }
         let turns = perTurn.withLock { $0.filter { $0 > 0 } }
-        #expect(turns.allSatisfy { $0 <= 16 } && turns.reduce(0, +) == 400, "\(turns)")
+        #expect(turns.allSatisfy { $0 <= turnMax } && turns.reduce(0, +) == requestsCount, "\(turns)")
         peer.close()
         try await server.stop()
         try await group.shutdownGracefully()

@@ -97,6 +97,31 @@ import Testing
         #expect(seen == "OFFLINE" && codes(of: cluster.lastAnswer(on: 0)) == [.done])
     }
 
+    /// Whether a result of a block waits until its user has hidden, after the results before it have ended.
+    private static func waits(_ position: Int?, of users: [UserID], by blocker: UserID, _ owner: borrowing Owner) -> Bool {
+        let request = Request(id: 1, user: blocker, operation: .chain(.setBlocked(users, true)))
+        var call = WaitingChainCall(request, from: 0, users: users, deadline: .farFuture)
+        for earlier in 0..<(position ?? 0) { call.end(earlier, as: .done) }
+        return call.awaitHiding(ofResultAt: position, by: owner)
+    }
+
+    @Test("A result of a block asks whether its own viewer still sees the blocker, and the last result asks about all viewers")
+    mutating func resultsAsk() {
+        cluster.call(block([ben]), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        let names = [cid, ben, cid].map(user)
+        for (position, isWaiting) in [(nil, true), (0, false), (1, true), (2, true)] as [(Int?, Bool)] {
+            let waits = Self.waits(position, of: names, by: user(ann), cluster.processes[0].node.owner)
+            #expect(waits == isWaiting)
+        }
+        // Ben sees ann OFFLINE by then.
+        cluster.advance(.milliseconds(2_500))
+        for position in [nil, 0, 1, 2] as [Int?] {
+            let waits = Self.waits(position, of: names, by: user(ann), cluster.processes[0].node.owner)
+            #expect(!waits)
+        }
+    }
+
     @Test("A blocker who logs out while the block waits, and logs in again, is not shown to the blocked user any more")
     mutating func logsOutMeanwhile() {
         cluster.call(block([ben]), by: ann, on: 0)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import PresenceNode
@@ -19,6 +20,16 @@ import Testing
             #expect(budget.clients >= 4 && budget.nodes >= 2 && budget.operators >= 1)
         }
     }
+
+    #if os(Linux)
+        @Test("The kernel's table of descriptors has room for all connections before the first one") func table() throws {
+            DescriptorBudget.makeTable()
+            let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("FDSize:") })
+            let size = try #require(line.split(separator: "\t").last.flatMap { Int($0) })
+            #expect(size >= min(DescriptorBudget.descriptorsMax, DescriptorBudget.tableMax))
+        }
+    #endif
 
     @Test("The system reports the number of descriptors") func systemLimit() { #expect(DescriptorBudget.descriptorsMax >= 64) }
 }

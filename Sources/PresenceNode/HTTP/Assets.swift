@@ -26,6 +26,9 @@ enum Assets {
         return ("/client.\(hash).js", text)
     }()
 
+    /// Makes the texts that are made once. They take some five milliseconds, in which the first client's loop would serve no other client.
+    static func makeTexts() { _ = (OpenAPI.text, clientPathBytes) }
+
     /// The answer to `GET` of a file that everybody may read on the clients' port; nil for another path.
     static func publicAnswer(_ path: UnsafeBufferPointer<UInt8>) -> HTTPResponse? {
         if path.equals(openAPIPathBytes) { return HTTPResponse(status: 200, contentType: .json, repeated: OpenAPI.text) }

@@ -9,9 +9,10 @@ protocol TokenConnection: AnyObject {
 
 extension HTTPServerConnection: TokenConnection {}
 
-/// The callers of one event loop: verified tokens, and refused logins.
+/// The callers of one event loop: verified tokens, and refused logins and tickets.
 struct Callers {
     private var tokens = VerifiedTokens()
+    var refusedTickets = RefusedTickets()
     /// The version of the keys whose tokens are known here.
     private var keysVersion: UInt64 = 0
 

@@ -127,15 +127,19 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation, span: span)
         }
-        let token = calls.add(
-            ClientCalls<HTTPServerConnection>.Call(
-                connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work,
-                span: span))
         let originSession: OriginSession =
             parsed.subject == caller.user
             ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
         noteSign(of: parsed, on: originSession, at: now)
+        if operation == .streamTicket, let seconds = callers.refusedTickets.delay(of: parsed.subject, at: now.instant) {
+            ended(work)
+            return respond(.rateLimited(operation.name, retryAfter: seconds), to: stream, on: connection, operation: operation, span: span)
+        }
+        let token = calls.add(
+            ClientCalls<HTTPServerConnection>.Call(
+                connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work,
+                span: span))
         let call = operation == .streamTicket ? ticketCall(of: parsed.subject, by: caller) : parsed.call
         shell.perform(
             call, key: key, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token,
@@ -177,6 +181,9 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         } catch {
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error
+            if call.operation == .streamTicket, case .rateLimited(let seconds) = answer {
+                callers.refusedTickets.add(call.caller, for: seconds, at: Clock.now().instant)
+            }
             if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(at: Clock.now().instant) }
             return respond(problem, to: call.stream, on: call.connection, operation: call.operation, span: call.span)
         }

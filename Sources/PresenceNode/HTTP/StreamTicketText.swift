@@ -35,7 +35,16 @@ struct StreamTicketText {
     }
 
     private static func encoded(_ text: String) -> String {
-        Base64.text(of: Array(text.utf8)).replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let digits = Base64.text(of: Array(text.utf8)).utf8.filter { $0 != UInt8(ascii: "=") }
+        return String(decoding: digits.map(urlDigit), as: UTF8.self)
+    }
+
+    private static func urlDigit(_ digit: UInt8) -> UInt8 {
+        switch digit {
+        case UInt8(ascii: "+"): UInt8(ascii: "-")
+        case UInt8(ascii: "/"): UInt8(ascii: "_")
+        default: digit
+        }
     }
 
     private static func decoded(_ text: Substring) -> String? {

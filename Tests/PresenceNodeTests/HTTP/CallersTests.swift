@@ -125,4 +125,26 @@ import Testing
         expect(callers.loginRefusal(on: connection, at: now.instant + .milliseconds(999)) === refusal)
         expect(callers.loginRefusal(on: connection, at: now.instant + .seconds(1)) == nil)
     }
+
+    @Test("A user whom the owner has refused a ticket is refused again until the next one succeeds, and no other user is")
+    mutating func refusedTicket() {
+        let bob = UserID(app: "default", id: "bob")
+        callers.refusedTickets.add(ann.user, for: 2, at: now.instant)
+        for (milliseconds, seconds) in [(0, 2), (999, 2), (1_000, 1), (1_999, 1), (2_000, nil), (1_999, nil)] as [(Int, Int?)] {
+            let delay = callers.refusedTickets.delay(of: ann.user, at: now.instant + .milliseconds(milliseconds))
+            expect(delay == seconds, "after \(milliseconds) ms")
+        }
+        expect(callers.refusedTickets.delay(of: bob, at: now.instant) == nil)
+    }
+
+    @Test("Refused tickets are kept of a bounded number of users")
+    mutating func refusedTicketsCount() {
+        for number in 0...RefusedTickets.countMax {
+            callers.refusedTickets.add(UserID(app: "default", id: "u\(number)"), for: 30, at: now.instant)
+        }
+        let kept = (0...RefusedTickets.countMax).filter { number in
+            callers.refusedTickets.delay(of: UserID(app: "default", id: "u\(number)"), at: now.instant) != nil
+        }
+        expect(kept == [RefusedTickets.countMax])
+    }
 }

@@ -5,8 +5,10 @@ import PresenceWire
 /// They take effect for the lists at once. The call is answered when no live node shows the user to these viewers any more.
 extension Chain {
     /// Has a call wait for the hiding of its user, if viewers from whom it hides the user still see the user.
-    mutating func awaitHiding(of call: UInt64, _ owner: borrowing Owner) {
-        if calls[call]?.awaitHiding(by: owner) ?? false { hiding.insert(call) }
+    ///
+    /// - Parameter position: that of a result on two disks; nil for a call that begins.
+    mutating func awaitHiding(of call: UInt64, resultAt position: Int?, _ owner: borrowing Owner) {
+        if calls[call]?.awaitHiding(ofResultAt: position, by: owner) ?? false { hiding.insert(call) }
     }
 
     /// Goes on with the calls whose users have hidden meanwhile. Called after users were reviewed.

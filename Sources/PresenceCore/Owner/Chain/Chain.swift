@@ -101,7 +101,7 @@ struct Chain {
             begin(item, of: ChainPair(user: request.user, other: other), &owner, in: &cluster.outbox[at: now])
         }
         showLists(of: request.user, after: decisions.map(\.decision), &owner, in: &cluster.outbox[at: now])
-        awaitHiding(of: id, owner)
+        awaitHiding(of: id, resultAt: nil, owner)
         if let call = calls[id], request.key != nil {
             kept.keep(call.awaitsHiding(by: owner) ? nil : call.answerToKeep, of: &owner, into: &cluster.outbox)
         }
@@ -169,7 +169,7 @@ struct Chain {
     }
 
     private mutating func note(_ code: ChainCode, for waiter: Waiter, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
-        awaitHiding(of: waiter.call, owner)
+        awaitHiding(of: waiter.call, resultAt: waiter.position, owner)
         calls[waiter.call]?.endOnceHidden(waiter.position, as: code)
         guard let call = calls[waiter.call], call.isOver else { return }
         calls[waiter.call] = nil

@@ -49,14 +49,23 @@ struct WaitingChainCall {
     mutating func end(_ position: Int, as code: ChainCode) { codes[position] = code }
 
     /// Whether the call hides the user from viewers who still see the user.
-    func awaitsHiding(by owner: borrowing Owner) -> Bool {
+    func awaitsHiding(by owner: borrowing Owner) -> Bool { awaitsHiding(from: users[...], by: owner) }
+
+    private func awaitsHiding(from viewers: ArraySlice<UserID>, by owner: borrowing Owner) -> Bool {
         guard request.operation.mayHide, let user = owner.index(ofKnown: request.user) else { return false }
-        return users.contains { ChainVisibility(user: user).isShownUntilDue(to: $0, by: owner) }
+        return viewers.contains { ChainVisibility(user: user).isShownUntilDue(to: $0, by: owner) }
     }
 
     /// Has the results wait until the user has hidden, if viewers still see the user. Returns whether they wait.
-    mutating func awaitHiding(by owner: borrowing Owner) -> Bool {
-        if hiding == .notAwaited, awaitsHiding(by: owner) { hiding = .due }
+    ///
+    /// A result asks about its own viewer, and the last one about all viewers of the call, which may be a hundred.
+    ///
+    /// - Parameter position: that of a result on two disks; nil for a call that begins.
+    mutating func awaitHiding(ofResultAt position: Int?, by owner: borrowing Owner) -> Bool {
+        guard hiding == .notAwaited else { return hiding == .due }
+        var viewers = users[...]
+        if let position, codes.indices.contains(where: { $0 != position && codes[$0] == nil }) { viewers = users[position...position] }
+        if awaitsHiding(from: viewers, by: owner) { hiding = .due }
         return hiding == .due
     }
 
