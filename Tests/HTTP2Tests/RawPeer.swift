@@ -51,7 +51,10 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     /// Sends FIN, and goes on reading.
     func finish() async throws { try await channel.close(mode: .output).get() }
 
-    func close() async throws { try await channel.close().get() }
+    /// Closes the connection, if the server has not.
+    func close() async throws {
+        do { try await channel.close().get() } catch ChannelError.alreadyClosed { return }
+    }
 
     /// The frames so far when `condition` holds.
     @discardableResult func frames(until condition: @escaping Condition) async throws -> [RawFrame] {
