@@ -10,7 +10,7 @@ RELEASE := --configuration release --scratch-path .build-release --static-swift-
 	-Xswiftc -gline-tables-only -Xcc -gline-tables-only -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs \
 	-Xlinker --no-as-needed -Xlinker -ljemalloc -Xlinker --as-needed --disable-local-rpath -Xlinker --no-export-dynamic \
 	-Xcc -ffile-prefix-map=$(CURDIR)=. -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=.
-ROLLCALL := .build-release/release/rollcall
+ROLLCALL ?= .build-release/release/rollcall
 
 # Builds one product in the release folder. All products share the folder and the flags, so that each module is compiled once: the command,
 # the simulator and what the cost gate counts. The ICU data of Foundation is without the languages that nothing here uses: 30 of its 34 MB.
