@@ -30,13 +30,14 @@ async function within(seconds, what, promise) {
   return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
-/** Sends a request until the answer has another status than 503, for at most 30 s. */
+/** Sends a request until the answer has another status than 503, for at most 30 s. The pauses spare a node that cannot answer. */
 async function repeated(url, request) {
   const end = Date.now() + 30_000 * SLACK;
   for (;;) {
     const response = await fetch(url, request);
     const answer = await response.json();
     if (response.status !== 503 || Date.now() > end) return { status: response.status, answer, headers: response.headers };
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
