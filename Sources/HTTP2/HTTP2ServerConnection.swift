@@ -225,12 +225,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    /// Begins waiting requests, in order, while ``mayBegin`` holds and the turn has time.
+    /// Begins waiting requests, in order, while ``mayBegin`` holds and the turn has time, and counts their faults.
     private func beginHeld() {
         while mayBegin, let stream = requests.next() {
             if let slot = session.slot(of: stream), !session.streams[slot].isClosed, !request(slot) { break }
         }
         if requests.endTurn(), mayBegin { waitForTurn() }
+        countFaults()
     }
 
     /// Hands a request to the application. Returns false if the request must wait, because its answer may be large.
@@ -340,8 +341,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func dropStreams() {
         session.dropStreams()
         requests.drop()
-        fullSlots = []
-        heldBack = nil
+        (fullSlots, heldBack) = ([], nil)
         countUnsent()
     }
 

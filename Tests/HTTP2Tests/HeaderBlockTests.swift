@@ -14,8 +14,10 @@ import Testing
     }
 
     /// The answer to `frames` after the client's preface, until the server closes.
-    private func answer(to frames: [RawFrame]) async throws -> (frames: [RawFrame], violations: [HTTPViolation], requests: Int) {
-        let server = try await RawServer.start()
+    private func answer(
+        to frames: [RawFrame], _ limits: HTTPLimits = HTTPLimits()
+    ) async throws -> (frames: [RawFrame], violations: [HTTPViolation], requests: Int) {
+        let server = try await RawServer.start(limits)
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + frames.flatMap(\.bytes))
         let received = try await peer.framesUntilClosed()
         let seen = server.seen
@@ -37,11 +39,15 @@ import Testing
         #expect(answer.violations == [.headerFlood] && answer.requests == 0)
     }
 
-    @Test("Requests with too large a header are answered with 431, and after eight of them the connection ends")
-    func manyLargeHeadersEndTheConnection() async throws {
+    @Test(
+        "Requests with too large a header are answered with 431, and after eight of them the connection ends, also if they wait for a turn",
+        arguments: [TimeAmount.milliseconds(1), .zero]
+    ) func manyLargeHeadersEndTheConnection(turnTime: TimeAmount) async throws {
+        var limits = HTTPLimits()
+        limits.turnTime = turnTime
         let first = RawFrame.head(1, RawFrame.get + Self.bomb(references: 4))
         let others = (1...20).map { RawFrame.head(UInt32(2 * $0 + 1), RawFrame.get + [UInt8](repeating: RawFrame.lastIndexed, count: 5)) }
-        let answer = try await answer(to: [first] + others)
+        let answer = try await answer(to: [first] + others, limits)
         #expect(answer.frames.last?.kind == .goAway && answer.frames.last?.error == Self.enhanceYourCalm, "\(answer.frames)")
         #expect(answer.violations.count { $0 == .headerListTooLarge } == answer.requests)
         #expect(answer.violations.last == .headerFlood)
