@@ -234,6 +234,38 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test("A client that renews with a token of the same end is notified again, and its session lasts as long as a later token")
+    func sameEnd() async throws {
+        let fixture = try await ServedCluster.start(nodes: 3)
+        try await fixture.setPolicy(#"{"token.grace":0,"offlineGrace":0}"#)
+        let end = seconds(4)
+        var events = stream(fixture, token: token(["exp": end])).makeAsyncIterator()
+        var text = ""
+        func read(until count: Int, of name: String) async throws {
+            while text.matches(of: try Regex(name)).count < count, let piece = try await events.next() {
+                text += String(decoding: piece, as: UTF8.self)
+            }
+            try #require(text.matches(of: try Regex(name)).count == count, "\(text)")
+        }
+        try await read(until: 1, of: "onTokenExpiring")
+        let session = try #require(text.firstMatch(of: /"sessionID":"([0-9a-f]{24})"/)?.1)
+        let tokens = [["exp": end, "jti": #""1""#], ["exp": end, "jti": #""2""#], ["exp": seconds(29)]].map(token)
+        for (count, token) in zip(2..., tokens) {
+            try await fixture.until("the owner renews the session") {
+                try await HTTPExchange.send(
+                    .post, host: "127.0.0.1", port: fixture.nodes[count % 3].ports.client, path: "/v1/renew",
+                    headers: [("authorization", "Bearer \(token)")], body: "{\"sessionID\":\"\(session)\"}",
+                    on: MultiThreadedEventLoopGroup.singleton.next()
+                ).status == 200
+            }
+            try await read(until: count, of: "onTokenExpiring")
+        }
+        let other = try await whole(stream(fixture, token: token(["sub": #""carl""#, "exp": "\(Int(end)! + 1)"])))
+        #expect(other.contains("tokenExpired"))
+        #expect(try await statusType(fixture) == "ONLINE")
+        try await fixture.stop()
+    }
+
     @Test("One or more blanks may stand between Bearer and the token, on both ports and over both versions of HTTP")
     func blanks() async throws {
         let fixture = try await ServedCluster.start(nodes: 3)

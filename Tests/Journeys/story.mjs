@@ -11,9 +11,14 @@ import { checkStatus, SLACK, Stream, until } from "./stream.mjs";
 const KEY = "rollcall development key, never in earnest!";
 const encode = (part) => Buffer.from(JSON.stringify(part)).toString("base64url");
 
-/** A token that the development key signs. `rollcall token` prints the same, and takes a process for each. */
+/**
+ * A token that the development key signs. `rollcall token` prints the same, and takes a process for each.
+ *
+ * Two tokens of one second differ (RFC 7519 §4.1.7): a client does not renew its session with the token that it has.
+ */
 export function signedToken(user, { app, isAdmin = false, seconds = 3_600, issuedAt = Math.floor(Date.now() / 1_000) } = {}) {
-  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ sub: user, app, iat: issuedAt, exp: issuedAt + seconds, ...(isAdmin ? { role: "admin" } : {}) })}`;
+  const claims = { sub: user, app, iat: issuedAt, exp: issuedAt + seconds, jti: randomUUID(), ...(isAdmin ? { role: "admin" } : {}) };
+  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
   return `${text}.${createHmac("sha256", KEY).update(text).digest("base64url")}`;
 }
 

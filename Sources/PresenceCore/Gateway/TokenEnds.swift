@@ -32,11 +32,14 @@ struct TokenEnds {
         deadlines.set(session, at: expiresAt - Self.notice)
     }
 
-    /// Moves the end of a session to that of a newer token. A token that ends earlier changes nothing, whatever the order of arrival.
+    /// Moves the end of a session to that of a newer token. The end never moves back, whatever the order of arrival.
+    ///
+    /// A client whose token ends no later is notified again: an app may hand out several tokens with the same end, and the client needs one
+    /// that ends later.
     mutating func renew(_ session: SessionIndex, expiresAt: Milliseconds) {
-        guard contains(session), expiresAt > ends[Int(session)] else { return }
+        guard contains(session) else { return }
         deadlines.remove(session)
-        open(session, expiresAt: expiresAt)
+        open(session, expiresAt: max(expiresAt, ends[Int(session)]))
     }
 
     mutating func close(_ session: SessionIndex) { deadlines.remove(session) }

@@ -58,6 +58,21 @@ import Testing
         #expect(!cluster.clients[ann].isOpen)
     }
 
+    @Test("A renewal with a token that ends no later leaves the end, and the client is notified again", arguments: [0, -5_000])
+    mutating func sameEnd(later: Int64) {
+        let expiresAt = cluster.now.wall + 20_000
+        let ann = cluster.login("ann", on: 0, until: expiresAt)
+        let session = cluster.clients[ann].session
+        for count in 1...3 {
+            advance(seconds: 1)
+            #expect(notices(ann) == Array(repeating: expiresAt, count: count))
+            #expect(cluster.call(.renew(session, until: expiresAt + later), by: "ann", on: 1) == .done)
+        }
+        #expect(cluster.call(.renew(session, until: expiresAt + 60_000), by: "ann", on: 1) == .done)
+        advance(seconds: 50)
+        #expect(cluster.clients[ann].isOpen && notices(ann).last == expiresAt + 60_000)
+    }
+
     @Test("Only an open session of the caller can be renewed") mutating func unknownSession() {
         let ann = cluster.login("ann", on: 0, until: cluster.now.wall + 40_000)
         let session = cluster.clients[ann].session
