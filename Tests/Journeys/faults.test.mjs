@@ -245,8 +245,10 @@ story("Our server was slow for half a second, and a crawler passed our limit of 
   await until("the owner has stood still", () => Date.now() > start + 500);
   s.nodes[1].process.kill("SIGCONT");
   const answers = await calls;
+  // On a slow machine calls are repeated after 503, while new ones are allowed.
+  const allowed = 24 + 4 * (Date.now() - start) / 1_000;
   const passed = answers.filter(({ status }) => status === 200).length;
-  assert.ok(passed <= 24, `${passed} of 60 calls passed; the limit is 20 in 5 s`);
+  assert.ok(passed <= allowed, `${passed} of 60 calls passed, ${allowed} are allowed; the limit is 20 in 5 s`);
   for (const { status, answer } of answers.filter(({ status }) => status !== 200)) {
     assert.deepEqual([status, answer.code, answer.retryAfter > 0], [429, 7008, true], JSON.stringify(answer));
   }
