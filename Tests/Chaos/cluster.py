@@ -105,6 +105,14 @@ class Node:
         except OSError:
             return 0
 
+    def listens(self):
+        """Whether clients can connect. A node opens their port last."""
+        try:
+            socket.create_connection((self.host, self.client), 2).close()
+            return True
+        except OSError:
+            return False
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -146,7 +154,9 @@ class Cluster:
             print(f"logs are in {self.directory}", file=sys.stderr)
 
     def wait_for_members(self, count, nodes=None, seconds=20):
-        return until(f"{count} members at every node", lambda: all(node.members() == count for node in nodes or self.nodes), seconds)
+        """Waits until each node counts these members, and clients can connect."""
+        return until(f"{count} members at every node that serves",
+                     lambda: all(node.members() == count and node.listens() for node in nodes or self.nodes), seconds)
 
     def own_all(self, nodes):
         """Whether these nodes own all slots, and have the rows of each."""
