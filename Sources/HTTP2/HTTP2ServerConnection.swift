@@ -254,9 +254,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if session.streams[slot].hasTooLargeBody { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // The bytes are taken out of the slot, because the answer inside the call may write there.
         var (head, body) = session.takeRequest(slot)
+        let (id, layout) = (session.id(of: slot), session.streams[slot].layout)
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
-                delegate.requestReceived(session.streams[slot].request(session.id(of: slot), head, body, refused: refused), on: self)
+                delegate.requestReceived(layout.request(id, head, body, refused: refused), on: self)
             }
         }
         session.streams[slot].giveBack(head: &head, body: &body)
@@ -318,9 +319,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     /// Closes when the peer closes, or after ``HTTPLoop/farewellTime``.
     ///
     /// After an earlier close the kernel would answer a request that crosses GOAWAY with a reset. The peer could lose an answer by it.
-    private func closeAfterPeer() {
-        if isInputClosed { context?.close(promise: nil) } else { closeLater(server.farewellTime) }
-    }
+    private func closeAfterPeer() { if isInputClosed { context?.close(promise: nil) } else { closeLater(server.farewellTime) } }
 
     private func closeLater(_ time: TimeAmount) {
         eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.context?.close(promise: nil) }

@@ -90,7 +90,7 @@ struct HTTP2Stream {
     }
 
     /// The header fields that the application reads; each is empty without its field.
-    private struct HeadFields {
+    struct HeadFields {
         var target = Field()
         var authorization = Field()
         var lastEventID = Field()
@@ -105,8 +105,12 @@ struct HTTP2Stream {
         var bytes: [UInt8] = []
         var fields = HeadFields()
 
+        /// The capacity that a new head gets: most fit, with their token.
+        private static let capacity = 512
+
         mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
             let start = bytes.count
+            if bytes.capacity == 0 { bytes.reserveCapacity(Self.capacity) }
             bytes.append(contentsOf: value)
             return Field(start: UInt16(clamping: start), end: UInt16(clamping: bytes.count))
         }
@@ -408,23 +412,13 @@ struct HTTP2Stream {
         return body.count
     }
 
-    /// The request, over bytes that ``takeHead()`` and ``takeBody()`` returned.
-    func request(
-        _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
-    ) -> HTTPRequest {
-        let fields = self.head.fields
-        var request = HTTPRequest(
-            stream: id, method: method.public, target: fields.target.value(in: head),
-            authorization: fields.authorization.value(in: head), lastEventID: fields.lastEventID.value(in: head),
-            idempotencyKey: fields.idempotencyKey.end == 0 ? nil : fields.idempotencyKey.value(in: head), body: body, origin: origin.public,
-            refusedStatus: refused)
-        if fields.traceparent.end > 0 { request.traceparent = fields.traceparent.value(in: head) }
-        return request
-    }
+    var layout: RequestLayout { @inline(__always) get { RequestLayout(fields: head.fields, sender: sender) } }
 
     /// Calls `read` with the target and the body of a request that the application does not have.
     func withRequest<Result>(_ read: (_ target: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        head.bytes.withUnsafeBufferPointer { bytes in body.withUnsafeBufferPointer { read(head.fields.target.value(in: bytes), $0) } }
+        // Closures that use `self` would have the whole slot copied.
+        let (target, head, body) = (self.head.fields.target, self.head.bytes, self.body)
+        return head.withUnsafeBufferPointer { bytes in body.withUnsafeBufferPointer { read(target.value(in: bytes), $0) } }
     }
 
     mutating func takeHead() -> [UInt8] {
@@ -583,7 +577,7 @@ struct HTTP2Stream {
 
 extension HTTP2Stream.Method {
     /// The method as the application sees it.
-    fileprivate var `public`: HTTPRequest.Method {
+    var `public`: HTTPRequest.Method {
         switch self {
         case .get: .get
         case .post: .post

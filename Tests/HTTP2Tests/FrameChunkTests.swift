@@ -37,7 +37,7 @@ import Testing
             let head = server.streams[slot].takeHead()
             head.withUnsafeBufferPointer { head in
                 let body = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
-                let request = server.streams[slot].request(server.id(of: slot), head, body, refused: nil)
+                let request = server.streams[slot].layout.request(server.id(of: slot), head, body, refused: nil)
                 paths.append(String(decoding: request.target, as: UTF8.self))
             }
             let answer = HTTPAnswerHead(status: 299, contentType: .problem, bodyBytesCount: 0, retryAfter: 1_234, allow: "PATCH")

@@ -71,7 +71,7 @@ import Testing
         let body = server.streams[slot].takeBody()
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
-                let request = server.streams[slot].request(server.id(of: slot), head, body, refused: nil)
+                let request = server.streams[slot].layout.request(server.id(of: slot), head, body, refused: nil)
                 #expect(String(decoding: request.authorization, as: UTF8.self) == "A")
                 #expect(String(decoding: request.lastEventID, as: UTF8.self) == "7")
                 #expect(String(decoding: request.body, as: UTF8.self) == "{}")

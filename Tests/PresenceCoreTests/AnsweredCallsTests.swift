@@ -41,7 +41,7 @@ import Testing
     private func json(_ answer: CallAnswer?, of name: String) throws -> String {
         var json = JSONWriter()
         try API.write(
-            try #require(answer), to: .publishEvent, of: user(name), errors: [], policy: Policy(), into: &json)
+            try #require(answer), to: .publishEvent, of: user(name), errors: [], policy: SharedPolicy(Policy()), into: &json)
         return String(decoding: json.bytes, as: UTF8.self)
     }
 

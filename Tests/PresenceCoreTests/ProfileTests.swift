@@ -209,7 +209,7 @@ import Testing
         let app = try AppPolicy(try JSONReader.read(Array(#"{"settings":\#(settings)}"#.utf8)))
         let caller = Caller(user: user("ann"), isAdmin: false, expiresAt: .max)
         return try Array(body.utf8).withUnsafeBufferPointer { body in
-            try API.parse(operation, body: body, caller: caller, policy: app.policy)
+            try API.parse(operation, body: body, caller: caller, policy: SharedPolicy(app.policy))
         }
     }
 
@@ -268,15 +268,18 @@ import Testing
         }
         var policy = Policy()
         policy.mustBeRegistered = true
+        let lenient = SharedPolicy(policy)
         var json = JSONWriter()
-        try API.write(.profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: policy, into: &json)
+        try API.write(
+            .profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: lenient, into: &json)
         let answer = try JSONReader.read(json.bytes)
         #expect(answer["profileList"]?.elements.map { $0["userID"]?.textValue } == ["ann", "ben"])
         let errors = answer["errorUserList"]?.elements.map { "\($0["userID"]!.textValue) \($0["code"]!.number)" }
         #expect(errors == ["zoe 70107", "cid 50001"])
         policy.errorShape = .wholeCall
+        let strict = SharedPolicy(policy)
         let error = #expect(throws: Problem.self) {
-            try API.write(.profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: policy, into: &json)
+            try API.write(.profiles(profiles, users: users), to: .getUsersProfile, of: users[0], errors: [], policy: strict, into: &json)
         }
         #expect(error?.code == 70107)
     }

@@ -20,7 +20,8 @@ import Testing
         let answer = try #require(cluster.lastAnswer(on: node))
         var json = JSONWriter()
         try API.write(
-            answer, to: .getUserStatus, of: user("bob"), errors: [], policy: Policy(), unsure: cluster.processes[node].node.cluster.unsure,
+            answer, to: .getUserStatus, of: user("bob"), errors: [], policy: SharedPolicy(Policy()),
+            unsure: cluster.processes[node].node.cluster.unsure,
             into: &json)
         return try JSONReader.read(json.bytes)["userStatusList"]!.elements.map { $0["isUnsure"] != nil }
     }

@@ -127,7 +127,7 @@ extension VisibilityTests {
     func json(remnant: Remnant, member: String) throws {
         var json = JSONWriter()
         let answer = CallAnswer.visibility(Self.hidden, remnant: remnant)
-        try API.write(answer, to: .setVisibility, of: user("ann"), errors: [], policy: Policy(), into: &json)
+        try API.write(answer, to: .setVisibility, of: user("ann"), errors: [], policy: SharedPolicy(Policy()), into: &json)
         #expect(String(decoding: json.bytes, as: UTF8.self) == #"{"visibility":"nobody","userIDs":[],"invisible":false"# + member + "}")
     }
 }

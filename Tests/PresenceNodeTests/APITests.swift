@@ -11,7 +11,7 @@ import Testing
     func parse(_ operation: API.Operation, _ body: String) throws(Problem) -> API.Parsed {
         let bytes = Array(body.utf8)
         let result: Result<API.Parsed, Problem> = bytes.withUnsafeBufferPointer { bytes in
-            Result { () throws(Problem) in try API.parse(operation, body: bytes, caller: caller, policy: policy) }
+            Result { () throws(Problem) in try API.parse(operation, body: bytes, caller: caller, policy: SharedPolicy(policy)) }
         }
         return try result.get()
     }
@@ -50,7 +50,7 @@ import Testing
             var json = JSONWriter()
             try API.write(
                 .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, of: users[0], errors: [],
-                policy: policy,
+                policy: SharedPolicy(policy),
                 into: &json)
             #expect(try JSONReader.read(json.bytes)["asOf"] == .integer(5))
         }
@@ -64,7 +64,7 @@ import Testing
         try API.write(
             .subscriptions(page, records: [nil, Record(blank: users[1])], total: 7), to: .getSubscribedUserStatus, of: caller.user,
             errors: [],
-            policy: policy, into: &json)
+            policy: SharedPolicy(policy), into: &json)
         let answer = try JSONReader.read(json.bytes)
         guard case .array(let rows) = answer["subscriptions"], case .array(let errors) = answer["errorUserList"] else {
             Issue.record("\(answer)")

@@ -45,7 +45,9 @@ import Testing
         var json = JSONWriter()
         json.value(body)
         return json.bytes.withUnsafeBufferPointer { bytes in
-            do throws(Problem) { _ = try API.parse(operation, body: bytes, caller: admin, policy: Policy()) } catch { return false }
+            do throws(Problem) { _ = try API.parse(operation, body: bytes, caller: admin, policy: SharedPolicy(Policy())) } catch {
+                return false
+            }
             return true
         }
     }
@@ -69,7 +71,8 @@ import Testing
         for records in [[nil], [Record(blank: bob)]] {
             var json = JSONWriter()
             try API.write(
-                .subscriptions(page, records: records, total: 1), to: .getSubscribedUserStatus, of: bob, errors: [], policy: Policy(),
+                .subscriptions(page, records: records, total: 1), to: .getSubscribedUserStatus, of: bob, errors: [],
+                policy: SharedPolicy(Policy()),
                 into: &json)
             let answer = try JSONReader.read(json.bytes)
             let described = try #require(OpenAPI.operations.first { $0.name == "getSubscribedUserStatus" }?.answer)

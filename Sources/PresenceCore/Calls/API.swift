@@ -37,7 +37,7 @@ package enum API {
 
     /// Parses the body of a call by the rules of the app's policy.
     package static func parse(
-        _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy: Policy
+        _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy shared: SharedPolicy
     ) throws(Problem) -> Parsed {
         // Without the role there is nothing to mend in the body.
         if let need = operation.needOfAdmin { try caller.mustBeAdmin(to: need) }
@@ -45,11 +45,11 @@ package enum API {
         if let need = try operation.needOfAdmin(in: fields) { try caller.mustBeAdmin(to: need) }
         let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
         let type = operation.type
-        var parsed = try type.parse(fields, subject, policy).signed(by: caller)
+        var parsed = try type.parse(fields, subject, shared.policy).signed(by: caller)
         // A call that ends a session is no sign of it. To all others but those that need it, the field is one of the unknown ones.
         if subject == caller.user, operation != .logout { parsed.sign = parsed.session ?? (try? fields.session()) }
-        try policy.allow(type.scope(of: parsed.call, by: subject))
-        if policy.errorShape == .wholeCall, let first = parsed.errors.first {
+        try shared.policy.allow(type.scope(of: parsed.call, by: subject))
+        if shared.policy.errorShape == .wholeCall, let first = parsed.errors.first {
             throw Problem(status: 400, code: first.code, detail: first.reason, rule: first.rule, errors: parsed.errors)
         }
         return parsed
@@ -67,13 +67,15 @@ package enum API {
     ///
     /// - Parameter unsure: the users about whom the answering node may not know better.
     package static func write(
-        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, unsure: UnsureUsers = .none,
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: SharedPolicy,
+        unsure: UnsureUsers = .none,
         into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
-        default: try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors, unsure: unsure), policy, into: &json)
+        default:
+            try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors, unsure: unsure), policy.policy, into: &json)
         }
     }
 

@@ -121,7 +121,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let parsed: API.Parsed
         let key: CallKey?
         do throws(Problem) {
-            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.shared(of: caller.user).policy)
+            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.shared(of: caller.user))
             key = try operation.key(header, body: body)
         } catch {
             ended(work)
@@ -177,7 +177,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
         let shared = gateway.policies.shared(of: call.caller)
         let json: JSONWriter
         do throws(Problem) {
-            json = try calls.write(answer, to: call, shared.policy, unsure: gateway.unsure)
+            json = try calls.write(answer, to: call, shared, unsure: gateway.unsure)
         } catch {
             ended(call.work)  // Also for 50001: a call that ran out of time counts as the latest of all.
             var problem = error
@@ -188,7 +188,7 @@ final class GatewayLoop: HTTPServerDelegate, ContinuedWork, @unchecked Sendable 
             return respond(problem, to: call.stream, on: call.connection, operation: call.operation, span: call.span)
         }
         ended(call.work)
-        calls.outcomes.countSuccess(answer, of: call, shared.policy)
+        calls.outcomes.countSuccess(answer, of: call, shared)
         if let span = call.span { shell.tracer.end(span) }
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)

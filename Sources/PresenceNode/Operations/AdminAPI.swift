@@ -229,7 +229,7 @@ final class AdminAPI {
         then respond: @escaping Completion
     ) throws(Problem) {
         let key = try operation.key(header, body: body)
-        let policy = shell.node.owner.policy(of: caller.user)
+        let policy = SharedPolicy(shell.node.owner.policy(of: caller.user))
         let parsed = try body.withUnsafeBufferPointer { body throws(Problem) in
             try API.parse(operation, body: body, caller: caller, policy: policy)
         }

@@ -487,7 +487,7 @@ extension Record {
     }
 
     /// The record as `viewer` may see it: whole, or the hidden view.
-    public func shown(to viewer: UserID) -> Record {
+    public consuming func shown(to viewer: UserID) -> Record {
         guard let privacy, viewer != user else { return self }
         var shown = privacy.shown(self, to: viewer)
         (shown.knownSince, shown.privacy) = (knownSince, nil)
@@ -497,7 +497,7 @@ extension Record {
     }
 
     /// The record as `viewer` may see it; nil sees the whole record.
-    public func shown(to viewer: UserID?) -> Record {
+    public consuming func shown(to viewer: UserID?) -> Record {
         guard hasPrivacy, let viewer else { return self }
         return shown(to: viewer)
     }

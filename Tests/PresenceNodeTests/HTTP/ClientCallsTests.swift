@@ -27,13 +27,15 @@ import Testing
 
     @Test("A refused call throws its problem, and the next answer is written whole")
     mutating func answers() throws {
-        let query = call(.getUserStatus)
-        let problem = #expect(throws: Problem.self) { _ = try calls.write(.refused(.overloaded), to: query, Policy(), unsure: .none) }
+        let (query, standard) = (call(.getUserStatus), SharedPolicy(Policy()))
+        let problem = #expect(throws: Problem.self) {
+            _ = try calls.write(.refused(.overloaded), to: query, standard, unsure: .none)
+        }
         expect(problem?.code == Refusal.overloaded.code)
         let answer = CallAnswer.userStatusList([Record(blank: ann)], users: [ann], asOf: 7)
         var texts: [String] = []
         for _ in 0..<2 {
-            let json = try calls.write(answer, to: query, Policy(), unsure: .none)
+            let json = try calls.write(answer, to: query, standard, unsure: .none)
             texts.append(String(decoding: json.bytes, as: UTF8.self))
             calls.reuse(json)
         }
@@ -46,7 +48,7 @@ import Testing
         var policy = Policy()
         policy.mustBeRegistered = true
         let answer = CallAnswer.userStatusList([Record(blank: ann), nil], users: [UserID(app: "default", id: "bob"), ann], asOf: 7)
-        calls.outcomes.countSuccess(answer, of: call(.getUserStatus, errors: [error]), policy)
+        calls.outcomes.countSuccess(answer, of: call(.getUserStatus, errors: [error]), SharedPolicy(policy))
         calls.outcomes.count(Problem(status: 400, code: 6017, detail: ""), of: .getUserStatus)
         calls.outcomes.count(Problem(status: 400, code: 6017, detail: ""), of: nil)
         expect(calls.outcomes.successes[API.Operation.getUserStatus.rawValue] == 1)
