@@ -8,8 +8,8 @@ const height = 100;
 const axisParts = 4;
 
 /**
- * A chart with up to three series: `{label, value(sample)}`, where a value may be null. `format` writes a value. `show(samples, length)`
- * draws samples at the right edge of a chart that has room for `length` of them.
+ * A chart with up to three series: `{label, value(sample)}`, where a value may be null. `format` writes a value. `show(samples, seconds)`
+ * draws the samples of the last seconds, each at its time. The newest one is at the right edge.
  */
 export function chart({ title, series, format }) {
   const paths = series.map((_, index) => h("path", { class: `series series${index}`, fill: "none" }));
@@ -33,11 +33,12 @@ export function chart({ title, series, format }) {
       `${label} `, values[index]))));
 
   let samples = [];
-  let room = 1;
+  /** The time from end to end, in milliseconds. */
+  let span = 1_000;
   /** The time of the sample under the cursor; null for the newest sample. */
   let chosen = null;
 
-  const x = (index) => (room - samples.length + index) / Math.max(1, room - 1) * width;
+  const x = (sample) => (1 - (samples.at(-1).time - sample.time) / span) * width;
 
   function showValues() {
     const found = chosen === null ? -1 : samples.findIndex((sample) => sample.time >= chosen);
@@ -49,8 +50,8 @@ export function chart({ title, series, format }) {
     if (chosen === null) cursor.setAttribute("visibility", "hidden");
     else {
       cursor.setAttribute("visibility", "visible");
-      cursor.setAttribute("x1", x(index));
-      cursor.setAttribute("x2", x(index));
+      cursor.setAttribute("x1", x(sample));
+      cursor.setAttribute("x2", x(sample));
     }
     frame.setAttribute("aria-valuemax", Math.max(0, samples.length - 1));
     frame.setAttribute("aria-valuenow", Math.max(0, index));
@@ -63,9 +64,8 @@ export function chart({ title, series, format }) {
   /** Writes the local times of the axis. The newest sample is at its right end. */
   function showTimes() {
     const newest = samples.at(-1)?.time;
-    const interval = samples.length > 1 ? (newest - samples[0].time) / (samples.length - 1) : 1_000;
     axis.forEach((label, part) => {
-      label.textContent = newest === undefined ? "" : clock(newest - (axisParts - part) / axisParts * (room - 1) * interval);
+      label.textContent = newest === undefined ? "" : clock(newest - (axisParts - part) / axisParts * span);
     });
   }
 
@@ -78,7 +78,9 @@ export function chart({ title, series, format }) {
 
   frame.addEventListener("pointermove", (event) => {
     const box = plot.getBoundingClientRect();
-    choose(Math.round((event.clientX - box.left) / box.width * (room - 1)) - (room - samples.length));
+    const pointed = (samples.at(-1)?.time ?? 0) - (1 - (event.clientX - box.left) / box.width) * span;
+    // The nearest sample; of two, the later one.
+    choose(samples.findLastIndex(({ time }, index) => index === 0 || time + samples[index - 1].time <= 2 * pointed));
   });
   frame.addEventListener("pointerleave", () => choose(samples.length - 1));
   frame.addEventListener("keydown", (event) => {
@@ -91,19 +93,19 @@ export function chart({ title, series, format }) {
 
   return {
     element,
-    show(newSamples, length) {
-      samples = newSamples;
-      room = Math.max(length, samples.length);
+    show(newSamples, seconds) {
+      span = seconds * 1_000;
+      samples = newSamples.filter(({ time }) => time >= newSamples.at(-1).time - span);
       const highest = Math.max(0, ...samples.flatMap((sample) => series.map(({ value }) => value(sample) ?? 0)));
       const scale = niceLimit(highest);
       fill(top, format(scale));
       series.forEach(({ value }, index) => {
         let isDrawing = false;
         let line = "";
-        samples.forEach((sample, position) => {
+        samples.forEach((sample) => {
           const number = value(sample);
           if (number === null || number === undefined) { isDrawing = false; return; }
-          const at = `${x(position).toFixed(1)} ${(height - number / scale * height).toFixed(1)}`;
+          const at = `${x(sample).toFixed(1)} ${(height - number / scale * height).toFixed(1)}`;
           line += isDrawing ? `L${at}` : `M${at}h0`;
           isDrawing = true;
         });
