@@ -131,6 +131,18 @@ import Testing
         #expect(told(phone).last == targets[2])
     }
 
+    @Test("A call beyond the quota ends what it names first, also if the user had subscribed to it (R5)") mutating func surplus() {
+        set(#"{"subscription.maxPerSubscriber":2}"#)
+        subscribe(to: Array(targets[..<2]))
+        let asked = [targets[0], targets[2], targets[1]]
+        #expect(subscribe(to: asked) == .subscribed(evicted: [user(targets[0])], records: nil, users: asked.map(user)))
+        set(#"{"subscription.maxPerSubscriber":3}"#)
+        cluster.advance(.seconds(1))
+        #expect(list().page == targets[1...2].sorted().map { "\($0) 2" }, "an evicted subscription does not come back")
+        for name in asked { setNick("new", of: name) }
+        #expect(told(phone) == [targets[2], targets[1]])
+    }
+
     @Test("A subscription expires, and may be renewed before; sessions are told if the app wants it (N6, R12)") mutating func expiry() {
         set(#"{"subscription.notifyExpiry":true}"#)
         subscribe(to: Array(targets[..<2]), seconds: 60)
