@@ -340,7 +340,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func dropStreams() {
         session.dropStreams()
         requests.drop()
-        (fullSlots, heldBack) = ([], nil)
+        fullSlots = []
+        heldBack = nil
         countUnsent()
     }
 

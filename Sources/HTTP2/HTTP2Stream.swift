@@ -412,6 +412,7 @@ struct HTTP2Stream {
         return body.count
     }
 
+    /// The meaning of the head's bytes.
     var layout: RequestLayout { @inline(__always) get { RequestLayout(fields: head.fields, sender: sender) } }
 
     /// Calls `read` with the target and the body of a request that the application does not have.

@@ -67,15 +67,14 @@ package enum API {
     ///
     /// - Parameter unsure: the users about whom the answering node may not know better.
     package static func write(
-        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: SharedPolicy,
-        unsure: UnsureUsers = .none,
-        into json: inout JSONWriter
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy shared: SharedPolicy,
+        unsure: UnsureUsers = .none, into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
         default:
-            try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors, unsure: unsure), policy.policy, into: &json)
+            try operation.type.write(any: answer, to: AskedCall(caller: caller, errors: errors, unsure: unsure), shared.policy, into: &json)
         }
     }
 

@@ -24,10 +24,10 @@ struct ClientCalls<Connection: AnyObject> {
         }
 
         /// Counts a success, and the users of the call whom the policy refused meanwhile.
-        mutating func countSuccess(_ answer: CallAnswer, of call: Call, _ policy: SharedPolicy) {
+        mutating func countSuccess(_ answer: CallAnswer, of call: Call, _ shared: SharedPolicy) {
             successes[call.operation.rawValue] += 1
             for error in call.errors { rejections.count(error.rule) }
-            call.operation.type.countRejections(inAny: answer, of: call.caller, policy.policy, into: &rejections)
+            call.operation.type.countRejections(inAny: answer, of: call.caller, shared.policy, into: &rejections)
         }
     }
 
@@ -48,13 +48,13 @@ struct ClientCalls<Connection: AnyObject> {
     mutating func take(_ token: UInt64) -> Call? { waiting.take(token) }
 
     /// Writes the body of an answer, or throws the problem to answer instead. Give the writer back by ``reuse(_:)``.
-    mutating func write(_ answer: CallAnswer, to call: Call, _ policy: SharedPolicy, unsure: UnsureUsers) throws(Problem) -> JSONWriter {
+    mutating func write(_ answer: CallAnswer, to call: Call, _ shared: SharedPolicy, unsure: UnsureUsers) throws(Problem) -> JSONWriter {
         var json = JSONWriter()
         swap(&json, &writer)
         json.clear()
         do throws(Problem) {
             try API.write(
-                answer, to: call.operation, of: call.caller, errors: call.errors, policy: policy, unsure: unsure, into: &json)
+                answer, to: call.operation, of: call.caller, errors: call.errors, policy: shared, unsure: unsure, into: &json)
         } catch {
             swap(&json, &writer)
             throw error

@@ -147,10 +147,11 @@ struct FollowCall {
         // Those just added count as the latest.
         let kept = quota.active(of: owner).order.filter { !accepted.contains($0.target) }
         let evictedCount = max(kept.count + accepted.count - owner.subscriptionsMax(of: user), 0)
-        let surplus = accepted.prefix(evictedCount - kept.prefix(evictedCount).count)
+        let displaced = kept.prefix(evictedCount)
+        let surplus = accepted.prefix(evictedCount - displaced.count)
         let added = accepted.dropFirst(surplus.count)
         // The call's own surplus may have been subscribed to before.
-        let evicted = kept.prefix(evictedCount) + surplus.compactMap { all.subscription(to: $0) }
+        let evicted = displaced + surplus.compactMap { all.subscription(to: $0) }
         let version = owner.nextVersion(at: now)
         let followed = added.map { target in
             ListUpdate.Followed(
@@ -171,7 +172,7 @@ struct FollowCall {
         owner.count { $0.evictions += UInt64(evicted.count) }
         quota.sendWhenStored(quota.change(added: followed, removed: Array(evicted), by: session, of: owner), by: &owner, into: &outbox)
         owner.schedule(user, at: now)
-        return kept.prefix(evictedCount).map(\.target) + surplus + earlier
+        return displaced.map(\.target) + surplus + earlier
     }
 
     /// The targets that an earlier attempt has evicted for those that it added.
