@@ -68,10 +68,10 @@ struct Reports {
     }
 
     /// Handles the waiting messages, because the ring or the active slots have changed. Some of them wait again or are rejected.
-    mutating func resumePostponed(owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func resumePostponed(_ kicks: Kicks, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         for (peer, report) in postponed.takeAll() {
             switch report {
-            case .attach(let attach): onAttach(attach, from: peer, owner: &owner, &cluster, at: now)
+            case .attach(let attach): onAttach(attach, from: peer, kicks, owner: &owner, &cluster, at: now)
             case .detach(let detach): onDetach(detach, from: peer, owner: &owner, &cluster, at: now)
             case .watch(let watches): onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
             case .unwatch(let users): onUnwatch(users, from: peer, owner: &owner, &cluster)
@@ -88,11 +88,13 @@ struct Reports {
     /// would ever revoke the report of a dead process.
     private func isVoid(from peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool { peer != 0 && !cluster.peers[peer].isAlive }
 
-    mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func onAttach(
+        _ attach: Attach, from peer: PeerIndex, _ kicks: Kicks, owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
         if isVoid(from: peer, cluster) { return }
         if cluster.ownership.decidesSoon(attach.user) { return postpone(.attach(attach), from: peer, &cluster) }
         guard cluster.decides(attach.user) else { return cluster.sendBack([attach.user], to: peer) }
-        owner.attach(attach, from: peer, in: &cluster.outbox[at: now])
+        owner.attach(attach, from: peer, endedBy: kicks.end(of: attach), in: &cluster.outbox[at: now])
     }
 
     mutating func onDetach(_ detach: Detach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {

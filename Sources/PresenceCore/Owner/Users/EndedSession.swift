@@ -3,7 +3,9 @@ import PresenceWire
 /// A session that its owner has ended, or all sessions up to a time, until the session's node reports the end.
 ///
 /// The node may register the session once more before it reads of the end: with a new owner, or after a comparison that differed. The
-/// user would be ONLINE again after a logout, and an app's webhook would be told of a second login.
+/// user would be ONLINE again after a logout or a kick, and an app's webhook would be told of a second login.
+///
+/// A kick is a fact that every node keeps. So each later owner ends such a session as well (``Kicks/end(of:)``).
 struct EndedSession {
     enum Which {
         case one(SessionID)

@@ -221,9 +221,12 @@ extension OwnedUser {
     }
 
     /// Ends all sessions, as a kick does. Returns them. The user has not logged out and is OFFLINE (T2).
-    mutating func endAll(at wall: Milliseconds) -> [OwnedSession] {
+    mutating func endAll(at wall: Milliseconds, reason: String) -> [OwnedSession] {
         noteSeen(at: wall)
         (confirmationDeadline, statusAfterLast) = (nil, .offline)
+        for session in sessions where session.graceDeadline == nil {
+            awaitEnd(EndedSession(which: .one(session.id), peer: session.peer, reason: reason))
+        }
         defer { sessions = [] }
         return sessions
     }
