@@ -310,7 +310,7 @@ public struct Node: ~Copyable {
         case .detach(let detach): machines.reports.onDetach(detach, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .watch(let watches): machines.reports.onWatch(watches, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
-        case .graces(let graces): machines.reports.onGraces(graces, from: peer, owner: &machines.owner, &machines.cluster, at: now)
+        case .pendingEnds(let ends): machines.reports.onPendingEnds(ends, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .request(let request): machines.onRequest(request, from: peer, at: now)
         case .traced(let trace, let request): machines.onTraced(trace, request, from: peer, at: now)
         case .answer(let id, let answer):

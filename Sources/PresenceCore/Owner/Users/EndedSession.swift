@@ -23,6 +23,14 @@ struct EndedSession {
     /// The ID of the last registration that named the session.
     var registrationID: UInt64 = 0
 
+    /// The form in which the next owner receives it.
+    var handed: PendingEnds.Ended {
+        switch which {
+        case .one(let session): PendingEnds.Ended(session: session, openedUntil: 0, reason: reason)
+        case .opened(let time): PendingEnds.Ended(session: nil, openedUntil: time, reason: reason)
+        }
+    }
+
     fileprivate func names(_ session: SessionID) -> Bool { if case .one(session) = which { true } else { false } }
 
     fileprivate func names(_ attach: Attach) -> Bool {
@@ -30,6 +38,14 @@ struct EndedSession {
         case .one(let session): session == attach.session
         case .opened(let time): !attach.isLogin && attach.openedAt <= time
         }
+    }
+}
+
+extension EndedSession {
+    /// Sessions that a former owner has ended. Their nodes may register them with this owner until `deadline`.
+    init(handed: PendingEnds.Ended, until deadline: Instant) {
+        let which = handed.session.map { Which.one($0) } ?? .opened(until: handed.openedUntil)
+        self.init(which: which, peer: nil, reason: handed.reason, deadline: deadline)
     }
 }
 
