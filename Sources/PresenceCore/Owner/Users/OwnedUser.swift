@@ -72,7 +72,7 @@ struct OwnedUser {
         let id = record.user
         guard zip(sessions, sessions.dropFirst()).allSatisfy({ $0.id < $1.id }) else { return "\(id): unsorted sessions: \(sessions)" }
         guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
-        if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant() { return "\(id): \(broken)" }
+        if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant(of: id) { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
         let isIdle =
             streams.isEmpty && endedSessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil
