@@ -58,7 +58,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
         // The reads of one turn share its time.
-        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt, for: server.limits.turnTime) }
+        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt, until: server.turnEnd(at: lastReceivedAt)) }
         flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }
@@ -192,7 +192,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes) {
+            let waitingBytes = session.waitingBytes
+            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: waitingBytes, loopHasTime: { server.mayWork(at: $0) }) {
                 _ = request(slot)
             } else {
                 requests.hold(session.id(of: slot))

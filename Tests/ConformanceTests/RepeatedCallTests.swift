@@ -118,14 +118,23 @@ extension ConformanceTests {
                 }
             let first = try await app.exchange("publishEvent", bodies[1], key: "k", node: 0)
             #expect(first.status == 200, "\(first.text)")
-            for (number, body) in bodies.enumerated() {
+            // Many encoders write spaces and lines.
+            let spaced = sessions.flatMap { session in
+                [
+                    "{\"value\": 10001, \"ext\": \"x\", \"sessionID\": \"\(session)\"}",
+                    "{ \"sessionID\" : \"\(session)\" , \"value\" : 10001,\n  \"ext\" : \"x\" }\n",
+                ]
+            }
+            for (number, body) in (bodies + spaced + [#"{"sessionID":null,"value":10001,"ext":"x"}"#]).enumerated() {
                 let again = try await app.exchange("publishEvent", body, key: "k", node: number % 3)
                 #expect(again.status == 200 && again.body == first.body, "\(body): \(again.text)")
             }
-            // The text of an event is no session.
+            // The text of an event is no session, and neither is a field of an object in the body.
             for (text, status) in [("y", 200), ("z", 400)] {
                 let body = #"{"value":10001,"ext":"x\"sessionID\":\"\#(text)\""}"#
                 #expect(try await app.exchange("publishEvent", body, key: "text", node: 1).status == status)
+                let nested = #"{"value":10001,"more":{"sessionID":"\#(text)"}}"#
+                #expect(try await app.exchange("publishEvent", nested, key: "nested", node: 1).status == status)
             }
         }
 

@@ -160,6 +160,23 @@ import Testing
         }
     }
 
+    @Test("The block of a user who has sent a request lowers the number of unread requests, and that of another user does not")
+    mutating func unreadAfterBlock() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        let (cid, dan) = (cluster.user(ownedBy: 2), cluster.user(ownedBy: 2, number: 1))
+        for name in [ben, cid] { add(ann, by: name) }
+        #expect(state(of: ann).unreadCount == 2)
+        decide(.setBlocked([user(dan)], true), by: ann)
+        #expect(state(of: ann).unreadCount == 2)
+        decide(.setBlocked([user(cid)], true), by: ann)
+        let end = told(phone).last { $0.name == "onFriendApplicationListDeleted" }
+        #expect(end?.data["unreadCnt"]?.number == 1 && state(of: ann).unreadCount == 1)
+        let tablet = cluster.login(ann, on: 0, platform: "tablet")
+        cluster.advance(.milliseconds(100))
+        let first = cluster.clients[tablet].events.first { $0.name == "onRelationshipState" }
+        #expect(first?.data["unreadCnt"]?.number == 1)
+    }
+
     @Test("Whatever happens, the sequence that a device was told last is that of the list") mutating func chained() {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         for _ in 0..<2 {

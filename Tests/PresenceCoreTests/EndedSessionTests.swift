@@ -106,6 +106,47 @@ private struct OneOwner: ~Copyable {
         #expect(test.awaited == 0)
     }
 
+    @Test("A new owner to which a former one names ended sessions ends them again, and opens others, until the wait is over")
+    func handedOver() {
+        var test = OneOwner()
+        let (phone, tablet) = (test.attach(1), test.attach(2))
+        let index = test.owner.index(of: test.ann)
+        let named = PendingEnds.Ended(session: phone.session, openedUntil: 0, reason: "replaced")
+        let ends = PendingEnds(user: test.ann, graceEndsAt: nil, lastSeenTime: 0, ended: [named])
+        HandedEnds(now: test.now).goOn(with: ends, in: &test.owner)
+        test.register(phone)
+        test.register(tablet)
+        let sent = test.takeEnds()
+        #expect(test.open == [tablet.session] && sent == ["1 replaced"])
+        let handed = HandedEnds(now: test.now).ends(of: index, in: test.owner)?.ended
+        #expect(handed == [named], "another owner may follow")
+        test.now.instant += CoreSettings().reconnectGrace
+        let later = HandedEnds(now: test.now).ends(of: index, in: test.owner)
+        #expect(later == nil)
+    }
+
+    /// The session's node has the ring with the next owner before it reads the end that the former owner has sent.
+    @Test("A session that was logged out is not opened by the owner that follows when the former one drains") func plannedChange() {
+        var cluster = TestCluster(nodes: 3)
+        let name = cluster.user(ownedBy: 0)
+        let watcher = cluster.login("watcher", on: 2)
+        let client = cluster.login(name, on: 1)
+        let phone = cluster.clients[client].session
+        cluster.subscribe("watcher", to: [name], on: 2)
+        cluster.advance(.seconds(1))
+        cluster.losing = [(from: 0, to: 1)]
+        cluster.call(.logout(phone), by: name, on: 0)
+        cluster.losing = []
+        let told = cluster.statuses(told: watcher, of: name)
+        #expect(told.last == "UNLOGINED" && cluster.clients[client].isOpen)
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(3))
+        #expect(cluster.ownerIndex(of: name) != 0)
+        #expect(!cluster.statuses(told: watcher, of: name).dropFirst(told.count).contains("ONLINE"))
+        #expect(cluster.record(of: name).statusType == .unlogined)
+        #expect(!cluster.clients[client].isOpen && cluster.clients[client].events.last?.name == "onLogout")
+    }
+
     @Test("Few ends of a user are awaited at a time") func bound() {
         var test = OneOwner()
         for stamp in 1...UInt64(3 * Limits.sessionsPerUserMax) {

@@ -93,6 +93,81 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
+    /// The reports by which node 1 registers the sessions of a user again.
+    private func registrations(of name: String) -> [Attach] { cluster.processes[1].node.machines.edge.sessions.sessions(of: user(name)) }
+
+    /// Has the owner of a user read reports of node 1, which node 1 has sent before it read the kick.
+    private mutating func report(_ reports: [Attach], of name: String) {
+        let owner = cluster.ownerIndex(of: name)
+        let sender = cluster.processes[owner].node.cluster.peerIndex(cluster.processes[1].id) ?? 0
+        for attach in reports { cluster.processes[owner].node.handle(.attach(attach), from: sender, at: cluster.now) }
+        cluster.processes[owner].node.run(at: cluster.now)
+        cluster.settle()
+    }
+
+    /// The node registers the session before it reads the kick: a comparison has differed, or the user has another owner.
+    @Test("A kicked session is not opened again by its node's late report, at the owner that performed the kick and at the next one")
+    mutating func reportedAgain() {
+        let name = cluster.user(ownedBy: 0)
+        cluster.login(name, on: 1)
+        let watcher = cluster.login("watcher", on: 2)
+        cluster.subscribe("watcher", to: [name], on: 2)
+        cluster.advance(.seconds(1))
+        let reports = registrations(of: name)
+        #expect(reports.map(\.isLogin) == [false])
+        #expect(kick(name) == .done)
+        report(reports, of: name)
+        cluster.advance(.seconds(1))
+        let told = cluster.statuses(told: watcher, of: name)
+        #expect(told.last == "OFFLINE" && cluster.record(of: name).statusType == .offline)
+        cluster.kill(0)
+        cluster.advance(.seconds(4))
+        #expect(cluster.ownerIndex(of: name) != 0)
+        report(reports, of: name)
+        cluster.advance(.seconds(1))
+        #expect(!cluster.statuses(told: watcher, of: name).dropFirst(told.count).contains("ONLINE"))
+        #expect(cluster.record(of: name).statusType == .offline)
+        let next = cluster.ownerIndex(of: name)
+        let index = cluster.processes[next].node.owner.index(ofKnown: user(name))!
+        let open = cluster.processes[next].node.owner.users[index].sessions.count
+        let awaited = cluster.processes[next].node.owner.users[index].endedSessions.count
+        #expect(open == 0 && awaited == 0)
+    }
+
+    @Test("A login after a kick stays when it is registered again, also if the clock of its node is behind that of the kick")
+    mutating func loginBehind() {
+        let name = cluster.user(ownedBy: 0)
+        cluster.advance(.seconds(10))
+        #expect(kick(name) == .done)
+        cluster.now.wall -= 5_000
+        cluster.login(name, on: 1)
+        let reports = registrations(of: name)
+        #expect(reports.count == 1)
+        report(reports, of: name)
+        #expect(cluster.record(of: name).statusType == .online)
+        #expect(registrations(of: name) == reports)
+    }
+
+    @Test("A login that arrives at the owner after a kick, and was opened before it, is counted as kicked once") func lateLogin() {
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = cluster.now
+        var phone = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
+        var tablet = Attach(session: SessionID(stamp: 2, node: 9), user: user("ann"), platform: "web")
+        (phone.openedAt, tablet.openedAt) = (now.wall, now.wall + 1)
+        var kicks = Kicks()
+        let isNew = kicks.merge(Kicks.Entry(before: now.wall, reason: "banned", version: Version(stamp: 4, node: 1)), of: phone.user)
+        #expect(isNew)
+        for attach in [tablet, phone, phone] { owner.attach(attach, from: 1, endedBy: kicks.end(of: attach), in: &outbox[at: now]) }
+        let index = owner.index(of: phone.user)
+        #expect(owner.users[index].sessions.map(\.id) == [tablet.session])
+        #expect(owner.counters.sessionsKicked == 1)
+        let ends: [String] = outbox.messages.takeAll().compactMap {
+            if case .end(let session, _, let reason) = $1 { "\(session.stamp) \(reason)" } else { nil }
+        }
+        #expect(ends == ["1 banned", "1 banned"])
+    }
+
     @Test("A kick beyond the app's limit is refused, changes nothing, and no app pushes a kick of another out")
     mutating func limit() {
         cluster.call(.setAppPolicy(Array(#"{"settings":{"kicks.max":2}}"#.utf8)), by: "admin", on: 0)

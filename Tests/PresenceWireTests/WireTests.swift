@@ -92,7 +92,15 @@ import Testing
                 record: record)),
         .attach(listener), .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
-        .graces([RunningGrace(user: ann, endsAt: 1_790_000_002_000, lastSeenTime: 0)]), .graces([]),
+        .pendingEnds([
+            PendingEnds(user: ann, graceEndsAt: 1_790_000_002_000, lastSeenTime: 0, ended: []),
+            PendingEnds(
+                user: ann, graceEndsAt: nil, lastSeenTime: 1,
+                ended: [
+                    PendingEnds.Ended(session: session, openedUntil: 0, reason: "logout"),
+                    PendingEnds.Ended(session: nil, openedUntil: 1_790_000_000_000, reason: ""),
+                ]),
+        ]), .pendingEnds([]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .traced(trace, Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(

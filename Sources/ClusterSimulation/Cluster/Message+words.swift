@@ -14,7 +14,9 @@ extension Message {
         case .detach(let detach): "detach \(detach.session) of \(detach.user.id)"
         case .watch(let watches): "watch " + watches.map { "\($0.user.id) \($0.held.text)" }.joined(separator: ", ")
         case .unwatch(let users): "unwatch \(Self.names(users))"
-        case .graces(let graces): "graces " + graces.map { "\($0.user.id) until \($0.endsAt)" }.joined(separator: ", ")
+        case .pendingEnds(let ends):
+            "pendingEnds "
+                + ends.map { "\($0.user.id) until \($0.graceEndsAt ?? 0), \($0.ended.count) sessions" }.joined(separator: ", ")
         case .request(let request): "request \(request.id) of \(request.user.id): \(request.operation)"
         case .delta(let record): "delta \(record.user.id): \(record.words)"
         case .relay(let record, let targets): "relay to \(targets.count) \(record.user.id): \(record.words)"

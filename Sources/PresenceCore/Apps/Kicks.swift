@@ -34,6 +34,14 @@ struct Kicks {
         return VoidTokens.isVoid(issuedAt: issuedAt, kickedAt: entry.before)
     }
 
+    /// The kick that has ended a session which a node registers; nil if the session was opened later.
+    ///
+    /// The node may not have read the kick yet. Gateways date later sessions after the kick: ``VoidTokens/openingTime(of:at:)``.
+    func end(of attach: Attach) -> Entry? {
+        guard !entries.isEmpty, let entry = entries[attach.user], attach.openedAt <= entry.before else { return nil }
+        return entry
+    }
+
     /// The time of a kick of a user by an owner's clock: never before that of the user's last kick.
     ///
     /// The clock of the next owner may be behind that of the owner before. Tokens that were void stay void.

@@ -73,7 +73,7 @@ extension Composition {
     /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
     private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
         for outcome in replication.replan(&cluster) { carryOut(outcome, at: now) }
-        reports.resumePostponed(owner: &owner, &cluster, at: now)
+        reports.resumePostponed(facts.kicks, owner: &owner, &cluster, at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         chain.drop(where: isMoved, owner, &cluster, at: now)
         calls.hides.drop(where: isMoved)
@@ -89,7 +89,7 @@ extension Composition {
         chain.reopen(owner, &cluster, at: now)
         webhooks.reopen(owner)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
-        reports.resumePostponed(owner: &owner, &cluster, at: now)
+        reports.resumePostponed(facts.kicks, owner: &owner, &cluster, at: now)
         // Peers whose users were rejected repeat them at once.
         //
         // On each link this message follows the rejections.

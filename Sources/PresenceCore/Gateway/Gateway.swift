@@ -89,7 +89,7 @@ public struct Gateway: ~Copyable {
                 now: now, id: ResumePosition.accepted(resumeFrom, at: now.wall) ?? 0),
             to: index)
         // Sent before the request for the user's record: the answer of the owner then includes the session.
-        output.toNode.append(.open(attach.opened(at: now.wall)))
+        output.toNode.append(.open(attach.opened(at: voidTokens.openingTime(of: attach.user, at: now.wall))))
         follow([(user, .version(knownUpTo(index)))], by: index)
         if let leavingReason {
             push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)

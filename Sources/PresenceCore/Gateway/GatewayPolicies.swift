@@ -56,4 +56,10 @@ public struct VoidTokens: Sendable {
         guard !before.isEmpty, let kickedAt = before[user] else { return false }
         return Self.isVoid(issuedAt: issuedAt, kickedAt: kickedAt)
     }
+
+    /// The time of a session that a user opens now. It is later than the user's kick, though the clock of the kick may be ahead.
+    func openingTime(of user: UserID, at wall: Milliseconds) -> Milliseconds {
+        guard !before.isEmpty, let kickedAt = before[user] else { return wall }
+        return max(wall, kickedAt + 1)
+    }
 }

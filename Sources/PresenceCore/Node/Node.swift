@@ -305,11 +305,12 @@ public struct Node: ~Copyable {
     /// Handles a message of a node, this one or another.
     mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
         switch message {
-        case .attach(let attach): machines.reports.onAttach(attach, from: peer, owner: &machines.owner, &machines.cluster, at: now)
+        case .attach(let attach):
+            machines.reports.onAttach(attach, from: peer, machines.facts.kicks, owner: &machines.owner, &machines.cluster, at: now)
         case .detach(let detach): machines.reports.onDetach(detach, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .watch(let watches): machines.reports.onWatch(watches, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
-        case .graces(let graces): machines.reports.onGraces(graces, from: peer, owner: &machines.owner, &machines.cluster, at: now)
+        case .pendingEnds(let ends): machines.reports.onPendingEnds(ends, from: peer, owner: &machines.owner, &machines.cluster, at: now)
         case .request(let request): machines.onRequest(request, from: peer, at: now)
         case .traced(let trace, let request): machines.onTraced(trace, request, from: peer, at: now)
         case .answer(let id, let answer):

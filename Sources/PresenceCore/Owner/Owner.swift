@@ -55,9 +55,9 @@ package struct Owner: ~Copyable {
 
     // MARK: Sessions
 
-    /// Handles a node's report of an open session: see ``PeerReport``.
-    mutating func attach(_ attach: Attach, from peer: PeerIndex, in turn: inout Turn) {
-        PeerReport(peer: peer, now: turn.now).attach(attach, to: &self, &turn.outbox)
+    /// Handles a node's report of an open session, which a kick may have ended: see ``PeerReport``.
+    mutating func attach(_ attach: Attach, from peer: PeerIndex, endedBy kick: Kicks.Entry? = nil, in turn: inout Turn) {
+        PeerReport(peer: peer, now: turn.now).attach(attach, endedBy: kick, to: &self, &turn.outbox)
     }
 
     /// Handles a node's report of an ended session: see ``PeerReport``.

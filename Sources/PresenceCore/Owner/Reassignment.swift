@@ -16,7 +16,7 @@ struct Reassignment {
 
     func apply(_ role: (Slot) -> Role, to owner: inout Owner, _ outbox: inout Outbox) {
         var misrouted: [[UserID]] = []
-        var graces: [PeerIndex: [RunningGrace]] = [:]
+        var pendingEnds: [PeerIndex: [PendingEnds]] = [:]
         for index in owner.users.allIndices where owner.users.isLive(index) {
             let role = role(owner.users[index].slot)
             if role.decides {
@@ -30,16 +30,16 @@ struct Reassignment {
                 while misrouted.count <= peer { misrouted.append([]) }
                 misrouted[peer].append(owner.users.user(at: index))
             }
-            if let grace = RunningGraces(now: now).grace(of: index, in: owner) { graces[role.owner, default: []].append(grace) }
+            if let ends = HandedEnds(now: now).ends(of: index, in: owner) { pendingEnds[role.owner, default: []].append(ends) }
             owner.modify(index) { $0.becomeReplica() }
             OwnedWebhookLog(user: index).count(in: &owner)
         }
         // Nodes that had registered here for users of other owners register with those owners.
         for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
         // The offers follow on each link, so the new owner has these before it decides.
-        for (peer, graces) in graces.sorted(by: { $0.key < $1.key }) {
-            for start in stride(from: 0, to: graces.count, by: RunningGrace.countMax) {
-                outbox.send(.graces(Array(graces[start...].prefix(RunningGrace.countMax))), to: peer)
+        for (peer, ends) in pendingEnds.sorted(by: { $0.key < $1.key }) {
+            for start in stride(from: 0, to: ends.count, by: PendingEnds.countMax) {
+                outbox.send(.pendingEnds(Array(ends[start...].prefix(PendingEnds.countMax))), to: peer)
             }
         }
     }

@@ -54,7 +54,7 @@ struct SharedFacts {
             return cluster.send(.answer(id: request.id, .refused(.tooManyKicks(most: policy.kicksMax))), to: peer)
         }
         let entry = Kicks.Entry(before: kicks.time(of: request.user, at: now.wall), reason: reason, version: owner.nextVersion(at: now))
-        owner.kick(request.user, in: &cluster.outbox[at: now])
+        owner.kick(request.user, reason: reason, in: &cluster.outbox[at: now])
         apply(entry, of: request.user, &cluster)
         cluster.outbox.answerWhenStored(request, .done, to: peer)
     }
@@ -113,9 +113,9 @@ struct SharedFacts {
 
 extension Owner {
     /// Ends the sessions of a user. The gateways end the streams when the kick reaches them.
-    fileprivate mutating func kick(_ id: UserID, in turn: inout Turn) {
+    fileprivate mutating func kick(_ id: UserID, reason: String, in turn: inout Turn) {
         let user = index(of: id)
-        let ended = modify(user) { $0.endAll(at: turn.now.wall) }
+        let ended = modify(user) { $0.endAll(at: turn.now.wall, reason: reason) }
         count { $0.sessionsKicked += UInt64(ended.count { !$0.isCounted }) }
         refresh(user, StatusChange(end: .kick), in: &turn)
         removeBlank(id)

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The reports of nodes to the owner of a user: sessions and views, and the graces that a former owner has begun.
+/// The reports of nodes to the owner of a user: sessions and views, and the ends of sessions that a former owner has begun.
 ///
 /// A report about a user that this node will own soon waits here. So a change of the ring costs each registration one message, instead of
 /// one for each attempt. A report about a user of another node is rejected.
@@ -14,7 +14,7 @@ struct Reports {
         case detach(Detach)
         case watch([Watch])
         case unwatch([UserID])
-        case graces([RunningGrace])
+        case pendingEnds([PendingEnds])
     }
 
     private(set) var postponed: [(peer: PeerIndex, report: Report)] = []
@@ -33,7 +33,7 @@ struct Reports {
             case .unwatch(let users):
                 let kept = users.filter { !isVoid($0) }
                 return kept.isEmpty ? nil : (peer, .unwatch(kept))
-            case .graces: return waiting
+            case .pendingEnds: return waiting
             }
         }
     }
@@ -48,9 +48,9 @@ struct Reports {
     mutating func rejectAll(from peer: PeerIndex, _ cluster: inout Cluster) {
         guard postponed.contains(where: { $0.peer == peer }) else { return }
         let waiting = postponed.takeAll()
-        // A former owner sends graces when it changes the ring, and does not send them again.
+        // A former owner sends the pending ends when it changes the ring, and does not send them again.
         let isKept = { (waiting: (peer: PeerIndex, report: Report)) in
-            if case .graces = waiting.report { true } else { waiting.peer != peer }
+            if case .pendingEnds = waiting.report { true } else { waiting.peer != peer }
         }
         postponed = waiting.filter(isKept)
         reject(waiting.filter { !isKept($0) }, &cluster)
@@ -62,20 +62,25 @@ struct Reports {
             switch report {
             case .attach(let attach): cluster.send(.misrouted([attach.user]), to: peer)
             case .watch(let watches): cluster.send(.misrouted(watches.map(\.user)), to: peer)
-            case .detach, .unwatch, .graces: break
+            case .detach, .unwatch, .pendingEnds: break
             }
         }
     }
 
     /// Handles the waiting messages, because the ring or the active slots have changed. Some of them wait again or are rejected.
-    mutating func resumePostponed(owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for (peer, report) in postponed.takeAll() {
+    mutating func resumePostponed(_ kicks: Kicks, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        let waiting = postponed.takeAll()
+        // A node may have registered a session before, which the former owner had ended.
+        for (peer, report) in waiting {
+            if case .pendingEnds(let ends) = report { onPendingEnds(ends, from: peer, owner: &owner, &cluster, at: now) }
+        }
+        for (peer, report) in waiting {
             switch report {
-            case .attach(let attach): onAttach(attach, from: peer, owner: &owner, &cluster, at: now)
+            case .attach(let attach): onAttach(attach, from: peer, kicks, owner: &owner, &cluster, at: now)
             case .detach(let detach): onDetach(detach, from: peer, owner: &owner, &cluster, at: now)
             case .watch(let watches): onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
             case .unwatch(let users): onUnwatch(users, from: peer, owner: &owner, &cluster)
-            case .graces(let graces): onGraces(graces, from: peer, owner: &owner, &cluster, at: now)
+            case .pendingEnds: break
             }
         }
     }
@@ -88,11 +93,13 @@ struct Reports {
     /// would ever revoke the report of a dead process.
     private func isVoid(from peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool { peer != 0 && !cluster.peers[peer].isAlive }
 
-    mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func onAttach(
+        _ attach: Attach, from peer: PeerIndex, _ kicks: Kicks, owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
         if isVoid(from: peer, cluster) { return }
         if cluster.ownership.decidesSoon(attach.user) { return postpone(.attach(attach), from: peer, &cluster) }
         guard cluster.decides(attach.user) else { return cluster.sendBack([attach.user], to: peer) }
-        owner.attach(attach, from: peer, in: &cluster.outbox[at: now])
+        owner.attach(attach, from: peer, endedBy: kicks.end(of: attach), in: &cluster.outbox[at: now])
     }
 
     mutating func onDetach(_ detach: Detach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
@@ -126,11 +133,13 @@ struct Reports {
         owner.unwatch(users, from: peer)
     }
 
-    /// Takes over the graces of users whom a peer has owned. The peer may have left meanwhile.
-    mutating func onGraces(_ graces: [RunningGrace], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for grace in graces where cluster.decides(grace.user) { RunningGraces(now: now).goOn(with: grace, in: &owner) }
-        let later = graces.filter { cluster.ownership.decidesSoon($0.user) }
-        if !later.isEmpty { postpone(.graces(later), from: peer, &cluster) }
+    /// Takes over the pending ends of users whom a peer has owned. The peer may have left meanwhile.
+    mutating func onPendingEnds(
+        _ ends: [PendingEnds], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        for user in ends where cluster.decides(user.user) { HandedEnds(now: now).goOn(with: user, in: &owner) }
+        let later = ends.filter { cluster.ownership.decidesSoon($0.user) }
+        if !later.isEmpty { postpone(.pendingEnds(later), from: peer, &cluster) }
     }
 
     /// Starts a registration of some ranges of slots by a peer.

@@ -37,7 +37,7 @@ private enum MessageTag: UInt8 {
     case chainApplied = 36
     case chainVerify = 37
     case renew = 38
-    case graces = 39
+    case pendingEnds = 39
     case traced = 40
 }
 
@@ -64,9 +64,9 @@ extension WireWriter {
         case .unwatch(let users):
             tag(MessageTag.unwatch)
             self.users(users)
-        case .graces(let graces):
-            tag(MessageTag.graces)
-            list(graces) { $1.write(into: &$0) }
+        case .pendingEnds(let ends):
+            tag(MessageTag.pendingEnds)
+            list(ends) { $1.write(into: &$0) }
         case .request(let request): tagged(request)
         case .traced(let trace, let request): tagged(request, trace)
         case .delta(let record):
@@ -325,7 +325,7 @@ extension WireReader {
         case .detach: return .detach(try detach())
         case .watch: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
         case .unwatch: return .unwatch(try users())
-        case .graces: return .graces(try list { reader throws(DecodeError) in try RunningGrace(from: &reader) })
+        case .pendingEnds: return .pendingEnds(try list { reader throws(DecodeError) in try PendingEnds(from: &reader) })
         case .request: return .request(try request())
         case .traced: return .traced(try TraceContext(from: &self), try request())
         case .delta: return .delta(try record())

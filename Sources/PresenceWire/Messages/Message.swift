@@ -19,8 +19,8 @@ public enum Message: Hashable, Sendable {
     case watch([Watch])
     /// Ends the sender's watches of these users.
     case unwatch([UserID])
-    /// Hands the receiver, their next owner, the graces of users whose sessions are all lost. The offers of the ring follow.
-    case graces([RunningGrace])
+    /// Hands the receiver, the next owner of these users, the ends of sessions that are under way. The offers of the ring follow.
+    case pendingEnds([PendingEnds])
     /// Forwards an operation to the owner of a user.
     case request(Request)
     /// Forwards an operation that belongs to a client's trace. Sent only to nodes that have said that they read it.

@@ -37,6 +37,7 @@ import Testing
         #expect(list.brokenInvariant() == nil)
         let sorted = expected.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }.map(\.value)
         #expect(Array(list.entries) == sorted)
+        #expect(Array(list.liveEntries) == sorted.filter { !$0.isRemoved })
         #expect(list.count == sorted.count && list.liveCount == sorted.count { !$0.isRemoved })
         #expect(list.tombstonesCount == sorted.count(where: \.isRemoved))
         #expect(sorted.allSatisfy { list.entry(for: $0.key) == $0 && list.contains($0.key) == !$0.isRemoved })
@@ -277,6 +278,29 @@ import Testing
         _ = list.expireTombstones(at: 9_000 + Self.horizon)
         #expect(list.count == 2 && list.allocatedCount < 1_000)
         #expect(list.brokenInvariant() == nil)
+    }
+
+    @Test("The number of unread requests is that of the rows, in whatever order requests and read marks arrive")
+    func unreadRequests() {
+        var random = SplitMix64(seed: 3)
+        var lists = UserLists()
+        var counts: Set<UInt32> = []
+        for time in 1...400 as ClosedRange<Milliseconds> {
+            let version = Version(milliseconds: time + Milliseconds.random(in: 0..<9, using: &random), counter: 0, node: 1)
+            let key = "user\(Int.random(in: 0..<40, using: &random))"
+            let row: Row =
+                switch Int.random(in: 0..<9, using: &random) {
+                case 0: Row(ReadRequests(timestamp: time), of: user("ann"), key: "", version: version)
+                case 1, 2: Row(user: user("ann"), kind: .pendencyIn, key: key, version: version, value: nil)
+                default: Row(ReceivedRequest(addTime: time), of: user("ann"), key: key, version: version)
+                }
+            _ = lists.merge(row)
+            counts.insert(lists.unreadCount)
+            #expect(lists.brokenInvariant(of: user("ann")) == nil)
+        }
+        #expect(counts.count > 5)
+        _ = lists.removeAll(upTo: Version(milliseconds: 395, counter: 0, node: 1), of: user("ann"))
+        #expect(lists.brokenInvariant(of: user("ann")) == nil)
     }
 
     @Test("A user without lists pays one pointer") func memoryWithoutLists() {

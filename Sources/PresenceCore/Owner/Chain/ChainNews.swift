@@ -105,10 +105,9 @@ extension OwnedUser {
         var state = RelationshipState()
         guard !lists.isEmpty else { return state }
         (state.friends, state.groups, state.blocked) = (list(.friend).version, list(.friendGroup).version, list(.blocked).version)
-        let requests = FriendRequests(of: record.user, self)
-        (state.received, state.sent) = (requests.received.version, requests.sent.version)
+        (state.received, state.sent) = (list(.pendencyIn).version, list(.pendencyOut).version)
         (state.read, state.profile) = (list(.pendencyRead).version, list(.profile).version)
-        state.unreadCount = UInt32(clamping: requests.unreadCount)
+        state.unreadCount = lists.unreadCount
         return state
     }
 }

@@ -58,7 +58,7 @@ struct ChainRules {
 
     /// The number of friends that open commands may still add, without the one to `other` and those to the users that the same call adds.
     private func reservedCount(besides other: String, _ added: [String] = []) -> Int {
-        user.list(.chainOutbox).entries.count { entry in
+        user.list(.chainOutbox).liveEntries.count { entry in
             guard entry.key != other, !isFriend(entry.key), let open: OutboxCommand = entry.fact(of: user.record.user) else { return false }
             return open.command.addsFriend && !added.contains(entry.key)
         }
@@ -82,7 +82,7 @@ struct ChainRules {
     private func hasRoomForRequest(to other: String) -> Bool {
         let sent = user.list(.pendencyOut)
         if sent.contains(other) { return true }
-        let openCount = user.list(.chainOutbox).entries.count { entry in
+        let openCount = user.list(.chainOutbox).liveEntries.count { entry in
             guard entry.key != other, !sent.contains(entry.key), let open: OutboxCommand = entry.fact(of: user.record.user) else {
                 return false
             }

@@ -6,24 +6,19 @@ struct FriendRequests {
     let sent: RowList
     /// The time up to which the user has read the received requests (P28); 0 for none.
     let readTime: Milliseconds
-    private let user: UserID
+    /// The number of received requests that were made after ``readTime``.
+    let unreadCount: Int64
 
     /// - Parameter owned: the lists of the user; nil for a user who is not known here.
     init(of user: UserID, _ owned: OwnedUser?) {
-        self.user = user
         (received, sent) = (owned?.list(.pendencyIn) ?? RowList(), owned?.list(.pendencyOut) ?? RowList())
-        readTime = (owned?.list(.pendencyRead).fact("", of: user) as ReadRequests?)?.timestamp ?? 0
+        (readTime, unreadCount) = (owned?.lists.readTime(of: user) ?? 0, Int64(owned?.lists.unreadCount ?? 0))
     }
 
     /// The state of both lists as an opaque text. Clients compare it for equality.
     ///
     /// It has the sequences of both, because a change of one list may be older than the newest change of the other.
     var sequence: String { received.sequence + sent.sequence }
-
-    /// The number of received requests that were made after ``readTime``.
-    var unreadCount: Int64 {
-        Int64(received.entries.count { entry in (entry.fact(of: user) as ReceivedRequest?).map { $0.addTime > readTime } ?? false })
-    }
 }
 
 extension Owner {

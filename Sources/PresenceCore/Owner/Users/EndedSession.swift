@@ -3,7 +3,9 @@ import PresenceWire
 /// A session that its owner has ended, or all sessions up to a time, until the session's node reports the end.
 ///
 /// The node may register the session once more before it reads of the end: with a new owner, or after a comparison that differed. The
-/// user would be ONLINE again after a logout, and an app's webhook would be told of a second login.
+/// user would be ONLINE again after a logout or a kick, and an app's webhook would be told of a second login.
+///
+/// A kick is a fact that every node keeps. So each later owner ends such a session as well (``Kicks/end(of:)``).
 struct EndedSession {
     enum Which {
         case one(SessionID)
@@ -21,6 +23,14 @@ struct EndedSession {
     /// The ID of the last registration that named the session.
     var registrationID: UInt64 = 0
 
+    /// The form in which the next owner receives it.
+    var handed: PendingEnds.Ended {
+        switch which {
+        case .one(let session): PendingEnds.Ended(session: session, openedUntil: 0, reason: reason)
+        case .opened(let time): PendingEnds.Ended(session: nil, openedUntil: time, reason: reason)
+        }
+    }
+
     fileprivate func names(_ session: SessionID) -> Bool { if case .one(session) = which { true } else { false } }
 
     fileprivate func names(_ attach: Attach) -> Bool {
@@ -28,6 +38,14 @@ struct EndedSession {
         case .one(let session): session == attach.session
         case .opened(let time): !attach.isLogin && attach.openedAt <= time
         }
+    }
+}
+
+extension EndedSession {
+    /// Sessions that a former owner has ended. Their nodes may register them with this owner until `deadline`.
+    init(handed: PendingEnds.Ended, until deadline: Instant) {
+        let which = handed.session.map { Which.one($0) } ?? .opened(until: handed.openedUntil)
+        self.init(which: which, peer: nil, reason: handed.reason, deadline: deadline)
     }
 }
 

@@ -72,7 +72,7 @@ struct OwnedUser {
         let id = record.user
         guard zip(sessions, sessions.dropFirst()).allSatisfy({ $0.id < $1.id }) else { return "\(id): unsorted sessions: \(sessions)" }
         guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
-        if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant() { return "\(id): \(broken)" }
+        if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant(of: id) { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
         let isIdle =
             streams.isEmpty && endedSessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil
@@ -221,9 +221,12 @@ extension OwnedUser {
     }
 
     /// Ends all sessions, as a kick does. Returns them. The user has not logged out and is OFFLINE (T2).
-    mutating func endAll(at wall: Milliseconds) -> [OwnedSession] {
+    mutating func endAll(at wall: Milliseconds, reason: String) -> [OwnedSession] {
         noteSeen(at: wall)
         (confirmationDeadline, statusAfterLast) = (nil, .offline)
+        for session in sessions where session.graceDeadline == nil {
+            awaitEnd(EndedSession(which: .one(session.id), peer: session.peer, reason: reason))
+        }
         defer { sessions = [] }
         return sessions
     }

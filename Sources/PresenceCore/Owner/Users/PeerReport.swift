@@ -5,8 +5,8 @@ struct PeerReport {
     let peer: PeerIndex
     let now: Now
 
-    /// A session is open.
-    func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
+    /// A session is open. Its node may not have read yet of the kick that has ended the session.
+    func attach(_ attach: Attach, endedBy kick: Kicks.Entry?, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, in: &outbox[at: now]) }
         if attach.kind == .listener { return Listener.attach(attach, from: peer, to: &owner, in: &outbox[at: now]) }
@@ -16,6 +16,7 @@ struct PeerReport {
         {
             return outbox.send(.end(attach.session, user: attach.user, reason: reason), to: peer)
         }
+        if let kick { return end(attach, by: kick, registrationID: registrationID, in: &owner, &outbox) }
         // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
@@ -60,6 +61,21 @@ struct PeerReport {
             owner.modify(user) { $0.listHash = listHash }
         }
         outbox.lists.append((peer, attach.user))
+    }
+
+    /// Ends a session that its user's kick has ended. Its gateway ends it as well when it reads the kick.
+    private func end(
+        _ attach: Attach, by kick: Kicks.Entry, registrationID: UInt64, in owner: inout Owner, _ outbox: inout Outbox
+    ) {
+        let user = owner.index(of: attach.user)
+        // The node has counted the login, which was on its way when the user was kicked.
+        if attach.isLogin, !owner.users[user].sessions.contains(where: { $0.id == attach.session }) {
+            owner.count { $0.sessionsKicked += 1 }
+        }
+        let ended = EndedSession(which: .one(attach.session), peer: peer, reason: kick.reason, registrationID: registrationID)
+        owner.modify(user) { $0.awaitEnd(ended) }
+        outbox.send(.end(attach.session, user: attach.user, reason: kick.reason), to: peer)
+        owner.removeBlank(attach.user)
     }
 
     /// A session was ended to make room for a newer one.

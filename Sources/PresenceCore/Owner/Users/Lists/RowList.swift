@@ -29,6 +29,11 @@ extension RowList {
     /// The rows by key, tombstones included. Each is made when it is read.
     var entries: some RandomAccessCollection<Entry> { (0..<rows.count).lazy.map { [rows] in rows.entry(at: $0) } }
 
+    /// The rows by key without tombstones, of which a list may have thousands. Each is made when it is read.
+    var liveEntries: some Sequence<Entry> {
+        (0..<rows.count).lazy.filter { [rows] in !rows.isRemoved(at: $0) }.map { [rows] in rows.entry(at: $0) }
+    }
+
     /// The fact of a row; nil if there is none, or if it was removed.
     func fact<Fact: RowFact>(_ key: String, of user: UserID) -> Fact? {
         entry(for: key).flatMap { $0.fact(of: user) }

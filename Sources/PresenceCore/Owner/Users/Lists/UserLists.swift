@@ -4,6 +4,8 @@ import PresenceWire
 struct UserLists {
     private struct Element {
         let kind: Row.Kind
+        /// The number of unread requests, among the received ones. It stands in the gap behind the kind.
+        var unreadCount: UInt32 = 0
         var list = RowList()
         /// See ``UserLists/learnedAt(_:)``.
         var learnedAt: Milliseconds = 0
@@ -81,8 +83,44 @@ struct UserLists {
             elements.reserveCapacity(elements.count + 1)
             elements.insert(Element(kind: row.kind), at: index)
         }
-        return elements[index].list.merge(entry)
+        let held = row.kind == .pendencyIn ? elements[index].list.entry(for: row.key) : nil
+        guard elements[index].list.merge(entry) else { return false }
+        switch row.kind {
+        case .pendencyIn:
+            let time = readTime(of: row.user)
+            if Self.isUnread(held, of: row.user, since: time) { elements[index].unreadCount -= 1 }
+            if Self.isUnread(entry, of: row.user, since: time) { elements[index].unreadCount += 1 }
+        case .pendencyRead: updateUnreadCount(of: row.user)
+        default: break
+        }
+        return true
     }
+
+    // MARK: Unread requests
+
+    /// The number of received requests that were made after the user has read them last (P28).
+    ///
+    /// It is kept, because each event about the user's lists has it, and to count it reads up to ten thousand requests.
+    var unreadCount: UInt32 { elements.first { $0.kind == .pendencyIn }?.unreadCount ?? 0 }
+
+    /// The time up to which the user has read the received requests; 0 for none.
+    func readTime(of user: UserID) -> Milliseconds { (self[.pendencyRead].fact("", of: user) as ReadRequests?)?.timestamp ?? 0 }
+
+    private static func isUnread(_ entry: RowList.Entry?, of user: UserID, since readTime: Milliseconds) -> Bool {
+        (entry?.fact(of: user) as ReceivedRequest?).map { $0.addTime > readTime } ?? false
+    }
+
+    private func countUnread(of user: UserID) -> UInt32 {
+        let time = readTime(of: user)
+        return UInt32(self[.pendencyIn].liveEntries.count { Self.isUnread($0, of: user, since: time) })
+    }
+
+    private mutating func updateUnreadCount(of user: UserID) {
+        guard let index = elements.firstIndex(where: { $0.kind == .pendencyIn }) else { return }
+        elements[index].unreadCount = countUnread(of: user)
+    }
+
+    // MARK: Ends
 
     /// The time at which this node last learned rows of a list from another node, or began to own the user.
     ///
@@ -118,6 +156,7 @@ struct UserLists {
             removed += elements[index].list.removeAll(upTo: version).map { Row($0, of: user, elements[index].kind) }
         }
         elements.removeAll { $0.list.isEmpty }
+        updateUnreadCount(of: user)
         return removed
     }
 
@@ -134,7 +173,9 @@ struct UserLists {
     mutating func updateEnds() { for index in elements.indices { elements[index].list.updateEnds() } }
 
     /// The first derived value of a list that does not match its rows, in words; nil for none. For simulations and tests.
-    func brokenInvariant() -> String? {
+    func brokenInvariant(of user: UserID) -> String? {
+        let unread = isEmpty ? 0 : countUnread(of: user)
+        guard unreadCount == unread else { return "\(unreadCount) requests count as unread, right are \(unread)" }
         for element in elements {
             if let broken = element.list.brokenInvariant() { return "\(element.kind): \(broken)" }
             if element.list.isEmpty { return "\(element.kind): a list without rows is kept" }
