@@ -144,6 +144,27 @@ import Testing
         #expect(cluster.webhooks.first(of: ann).last?.action == "CustomStatus" && !cluster.webhooks.actions(of: ann).contains("Login"))
     }
 
+    @Test("After 24 h the later events of a delivery are delivered, although its oldest has become a dead letter")
+    mutating func laterEvents() {
+        let ann = cluster.user(ownedBy: 0)
+        let since = cluster.now.wall
+        cluster.login(ann, on: 1)
+        cluster.advance(.seconds(1))
+        cluster.advance(.seconds(36_000), step: .seconds(35_990))
+        cluster.setStatus(ann, "later", on: 1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.webhooks.actions(of: ann) == ["Login", "CustomStatus"])
+        // Both are one delivery now.
+        cluster.webhooks.mode = .fails
+        cluster.call(.replayWebhooks(since: since), by: "admin", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.advance(.seconds(50_400), step: .seconds(50_390))
+        cluster.advance(.seconds(70))
+        cluster.webhooks.mode = .accepts
+        cluster.advance(.seconds(70))
+        #expect(cluster.webhooks.events.map(\.action) == ["Login", "CustomStatus", "CustomStatus"])
+    }
+
     @Test("Beyond 100 waiting events of a user the oldest are dead letters, and the newest arrive in order") mutating func bound() {
         let ann = cluster.user(ownedBy: 0)
         cluster.webhooks.mode = .fails

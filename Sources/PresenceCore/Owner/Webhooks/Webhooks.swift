@@ -157,6 +157,7 @@ struct Webhooks {
     // MARK: Deliveries
 
     private mutating func advance(_ app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        giveUp(app, &owner, &cluster, at: now)
         guard var receiver = receivers[app], receiver.hasWork else { return }
         let policy = owner.policies.policy(of: .policyUser(of: app))
         guard policy.hasWebhook else { return }
@@ -164,11 +165,6 @@ struct Webhooks {
         guard now.instant >= receiver.retryAt else { return }
         for queue in receiver.queues.indices {
             if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], of: app, &owner, &cluster, at: now) }
-            if let delivery = receiver.queues[queue].delivery, !delivery.isSent, isOver(delivery, at: now) {
-                receiver.queues[queue].delivery = nil
-                giveUp(delivery, &owner, &cluster, at: now)
-                fill(&receiver.queues[queue], of: app, &owner, &cluster, at: now)
-            }
         }
         // With an open circuit one queue tries: the first with a delivery.
         for queue in receiver.queues.indices {
@@ -241,13 +237,17 @@ struct Webhooks {
         }
     }
 
-    private func isOver(_ delivery: Delivery, at now: Now) -> Bool { delivery.oldest + WebhookLog.keptFor <= now.wall }
-
-    /// Removes the expired events of a delivery, which become dead letters. The later ones wait for another delivery.
-    private mutating func giveUp(_ delivery: Delivery, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        for (id, _) in delivery.users {
-            guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
-            trim(user, &owner, in: &cluster.outbox[at: now])
+    /// Gives up the deliveries of an app whose oldest event has expired. Expired events become dead letters. The later ones wait for another
+    /// delivery.
+    private mutating func giveUp(_ app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for queue in 0..<Self.queuesCount {
+            guard let delivery = receivers[app]?.queues[queue].delivery, !delivery.isSent else { continue }
+            guard delivery.oldest + WebhookLog.keptFor <= now.wall else { continue }
+            receivers[app]?.queues[queue].delivery = nil
+            for (id, _) in delivery.users {
+                guard let user = owner.index(ofKnown: id), cluster.decides(id) else { continue }
+                trim(user, &owner, in: &cluster.outbox[at: now])
+            }
         }
     }
 
