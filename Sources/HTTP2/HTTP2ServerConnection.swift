@@ -192,8 +192,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            let waitingBytes = session.waitingBytes
-            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: waitingBytes, loopHasTime: { server.mayWork(at: $0) }) {
+            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes, loopHasTime: server.mayWork(at:)) {
                 _ = request(slot)
             } else {
                 requests.hold(session.id(of: slot))
