@@ -6,11 +6,10 @@ import Testing
 /// P30: a viewer to whom nothing changes holds the version of the record, whatever the user does about other viewers.
 @Suite struct HeldVersionTests {
     var cluster = TestCluster(nodes: 3)
-    private let bob: Int
+    private let (ann, bob): (Int, Int)
 
     init() {
-        bob = cluster.login("bob", on: 1)
-        cluster.login("ann", on: 0)
+        (ann, bob) = (cluster.login("ann", on: 0), cluster.login("bob", on: 1))
         cluster.subscribe("bob", to: ["ann"], on: 1)
         cluster.advance(.seconds(5))
         cluster.setStatus("ann", "here", on: 0)
@@ -98,6 +97,31 @@ import Testing
         cluster.advance(.seconds(3))
         let again = try #require(version(seenBy: "cid", on: 1))
         #expect(again > shown && version(seenBy: "bob", on: 1) == seen)
+    }
+
+    /// The clocks of machines are set back by seconds (`Tests/Simulation/seeds`, 68005189).
+    @Test("A viewer is told a text and its end, although the clock was set back after the absent user had hidden and returned")
+    mutating func clockSetBack() throws {
+        cluster.close(ann, .loggedOut)
+        cluster.advance(.seconds(5))
+        for isInvisible in [true, false] {
+            cluster.call(.setVisibility(.init(isInvisible: isInvisible)), by: "ann", on: 2)
+            cluster.advance(.seconds(5))
+        }
+        cluster.now.wall -= 17_000
+        let before = record(seenBy: "bob", on: 1)
+        var seen = try #require(before)
+        #expect(seen.customStatus == "here")
+        for text in ["a", "b", "here", ""] {
+            cluster.setStatus("ann", text, on: 0)
+            cluster.advance(.seconds(1))
+            let shown = self.record(seenBy: "bob", on: 1)
+            let record = try #require(shown)
+            #expect(record.customStatus == text && cluster.clients[bob].view["ann"]?["customStatus"] == .string(text))
+            #expect(record.version > seen.version && record.lastUpdateTime > seen.lastUpdateTime)
+            #expect(record.lastCustomStatusUpdateTime > seen.lastCustomStatusUpdateTime)
+            seen = record
+        }
     }
 
     @Test("No new friend and no end of a friendship moves the version that the other friends see")

@@ -99,7 +99,7 @@ import Testing
     /// Has the owner of a user read reports of node 1, which node 1 has sent before it read the kick.
     private mutating func report(_ reports: [Attach], of name: String) {
         let owner = cluster.ownerIndex(of: name)
-        let sender = cluster.processes[owner].node.cluster.peerIndex(cluster.processes[1].id) ?? 0
+        let sender = cluster.processes[owner].node.cluster.peerIndex(cluster.processes[1].node.cluster.own.id) ?? 0
         for attach in reports { cluster.processes[owner].node.handle(.attach(attach), from: sender, at: cluster.now) }
         cluster.processes[owner].node.run(at: cluster.now)
         cluster.settle()

@@ -284,7 +284,7 @@ public struct Privacy: Hashable, Sendable {
             // The user looks as if the text was cleared, and the event had ended, at this time.
             view.version = change.time
             view.times.lastUpdateTime = max(change.wall, view.times.lastUpdateTime + 1)
-            if !content.customStatus.isEmpty { view.times.lastCustomStatusUpdateTime = change.wall }
+            if !content.customStatus.isEmpty { view.times.lastCustomStatusUpdateTime = view.times.lastUpdateTime }
             (content.customStatus, content.customStatusExpiresAt, content.events) = ("", 0, PublishedEvents())
             known = contents.lastIndex(of: content)
         }
@@ -540,16 +540,23 @@ extension Record {
         hiddenView.version = time
         hiddenView.statusType = .offline
         (hiddenView.onlinePlatforms, hiddenView.pushDevices) = ([], [])
-        (hiddenView.lastUpdateTime, hiddenView.lastOnlineStatusUpdateTime) = (max(wall, lastUpdateTime + 1), wall)
+        let changedAt = timeOfChange(at: wall)
+        (hiddenView.lastUpdateTime, hiddenView.lastOnlineStatusUpdateTime) = (changedAt, changedAt)
         hiddenView.lastSeenTime = max(wall - policy.offlineGrace.wholeMilliseconds, lastUpdateTime, lastSeenTime)
         if policy.clearsCustomStatus(of: .offline, hasOwnEnd: customStatusHasOwnEnd), !customStatus.isEmpty {
-            (hiddenView.customStatus, hiddenView.customStatusExpiresAt, hiddenView.lastCustomStatusUpdateTime) = ("", 0, wall)
+            (hiddenView.customStatus, hiddenView.customStatusExpiresAt, hiddenView.lastCustomStatusUpdateTime) = ("", 0, changedAt)
         }
         return hiddenView
     }
 
     /// The time of the newest change that a viewer has seen: of the record, or of the return of a user who had hidden.
     public var lastSeenChange: Milliseconds { max(lastUpdateTime, lastSeenTime, privacy?.lastReturn ?? 0) }
+
+    /// The time of a change that viewers see, in milliseconds. It increases with each change, so that a viewer who missed one notices it.
+    ///
+    /// It is later than the last return of a user who had hidden, up to which viewers see the times of the hidden view. A clock that was set
+    /// back may not have reached either.
+    public func timeOfChange(at wall: Milliseconds) -> Milliseconds { max(wall, lastUpdateTime + 1, (privacy?.lastReturn ?? -1) + 1) }
 
     /// The record for a viewer who may see the user again.
     ///
@@ -582,8 +589,8 @@ extension Record {
         let hasTextEnded = customStatusExpiresAt > 0 && customStatusExpiresAt <= wall
         let hasEventEnded = (nextEventExpiry ?? .max) <= wall
         guard hasTextEnded || hasEventEnded else { return }
-        if hasTextEnded { (customStatus, customStatusExpiresAt, lastCustomStatusUpdateTime) = ("", 0, wall) }
+        (lastUpdateTime, self.version) = (timeOfChange(at: wall), version)
+        if hasTextEnded { (customStatus, customStatusExpiresAt, lastCustomStatusUpdateTime) = ("", 0, lastUpdateTime) }
         if hasEventEnded { events.expire(at: wall) }
-        (lastUpdateTime, self.version) = (max(wall, lastUpdateTime + 1), version)
     }
 }

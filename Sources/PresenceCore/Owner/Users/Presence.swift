@@ -110,13 +110,13 @@ enum Presence {
         let customChanged = textChanged || endChanged
         // T8, Z14: a change that others do not see moves no time that they see.
         let isShown = statusChanged || textChanged || change.events != nil || (platformsChanged && policy.exposesPlatforms)
-        if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
-        if textChanged { record.lastCustomStatusUpdateTime = now.wall }
+        let time = old.timeOfChange(at: now.wall)
+        if statusChanged { record.lastOnlineStatusUpdateTime = time }
+        if textChanged { record.lastCustomStatusUpdateTime = time }
         let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
         guard isChanged || change.visibility != nil || record.hasExpiredHiddenView(at: now.wall) else { return Decision(record: record) }
         if isShown {
-            // The time increases with each change, so that a viewer who missed one in between notices it.
-            record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
+            record.lastUpdateTime = time
             record.lastSeenTime = max(record.lastSeenTime, user.lastSeenTime)
         }
         record.version = circumstances.version
