@@ -99,7 +99,6 @@ import Testing
         #expect(again > shown && version(seenBy: "bob", on: 1) == seen)
     }
 
-    /// The clocks of machines are set back by seconds (`Tests/Simulation/seeds`, 68005189).
     @Test("A viewer is told a text and its end, although the clock was set back after the absent user had hidden and returned")
     mutating func clockSetBack() throws {
         cluster.close(ann, .loggedOut)

@@ -552,7 +552,7 @@ extension Record {
     /// The time of the newest change that a viewer has seen: of the record, or of the return of a user who had hidden.
     public var lastSeenChange: Milliseconds { max(lastUpdateTime, lastSeenTime, privacy?.lastReturn ?? 0) }
 
-    /// The time of a change that viewers see, in milliseconds. It increases with each change, so that a viewer who missed one notices it.
+    /// The time of a change that viewers see, in milliseconds. It increases with each change, so that a viewer notices a missed one.
     ///
     /// It is later than the last return of a user who had hidden, up to which viewers see the times of the hidden view. A clock that was set
     /// back may not have reached either.

@@ -237,7 +237,7 @@ struct Webhooks {
         }
     }
 
-    /// Gives up the deliveries of an app whose oldest event has expired. Expired events become dead letters. The later ones wait for another
+    /// Ends the deliveries of an app whose oldest event has expired. Expired events become dead letters. The later ones wait for another
     /// delivery.
     private mutating func giveUp(_ app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         for queue in 0..<Self.queuesCount {
