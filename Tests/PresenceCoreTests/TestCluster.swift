@@ -389,7 +389,7 @@ extension Node {
     mutating func skipTime() { machines.cluster.membership.ticks.doubtedFrom = .farFuture }
 
     /// Registers everything that this node hosts with one owner, as after a lost link.
-    mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, &machines.owner, &machines.cluster) }
+    mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, machines.owner, &machines.cluster) }
 
     /// Sends a record to the nodes that watch it.
     mutating func publish(_ record: Record, to watchers: [PeerIndex]) {
@@ -400,7 +400,7 @@ extension Node {
     mutating func carryOut(_ outcome: PendingWrites.Outcome, at now: Now) { machines.carryOut(outcome, at: now) }
 
     /// The part of a tick that concerns relays.
-    mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(&machines.owner, &machines.cluster, at: now) }
+    mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(machines.owner, &machines.cluster, at: now) }
 
     /// Asks all members again, by the present ring, as after a split.
     mutating func beginTransfer(isDemoted: Bool, at now: Now) {
