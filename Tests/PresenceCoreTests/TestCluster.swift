@@ -383,7 +383,7 @@ func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
     /// Whether a call waits before it hides its user.
-    var isHiding: Bool { !machines.calls.hides.isEmpty || !machines.chain.hiding.isEmpty }
+    var isHiding: Bool { machines.calls.hides.count > 0 || !machines.chain.hiding.isEmpty }
 
     /// Has the time until the next tick not count as a pause after which this node doubts what it knows.
     mutating func skipTime() { machines.cluster.membership.ticks.doubtedFrom = .farFuture }
