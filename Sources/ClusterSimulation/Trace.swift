@@ -105,6 +105,12 @@ extension WireWriter {
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
         case .owner(.done): tag(6)
+        case .owner(.chained(let outcomes)):
+            tag(11)
+            message(.answer(id: 0, .chained(outcomes)))
+        case .owner(.friendCalled(let result)):
+            tag(16)
+            message(.answer(id: 0, .friendCalled(result)))
         case .owner(let answer): message(.answer(id: 0, answer))
         case .unsubscribed(let unknown): tagged(19, unknown)
         case .refused(let refusal):
@@ -136,14 +142,7 @@ extension WireWriter {
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
-        case .chained(let outcomes):
-            tag(11)
-            message(.answer(id: 0, .chained(outcomes)))
-        case .blocked(let outcomes, let remnant): message(.answer(id: 0, .blocked(outcomes, remnant: remnant)))
         case .listed(let json): tagged(12, String(decoding: json, as: UTF8.self))
-        case .friendCalled(let result):
-            tag(16)
-            message(.answer(id: 0, .friendCalled(result)))
         case .relationsChecked(let relations):
             tag(17)
             list(relations) { writer, relation in

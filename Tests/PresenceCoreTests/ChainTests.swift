@@ -104,7 +104,7 @@ import Testing
         arguments: [ChainCall.delete([], isTwoWay: true), .delete([], isTwoWay: false), .setBlocked([], true), .setBlocked([], false)])
     mutating func nobody(call: ChainCall) {
         _ = decide(call, by: ann)
-        #expect(cluster.lastAnswer(on: 2) == .chained([]))
+        #expect(cluster.lastAnswer(on: 2) == .owner(.chained([])))
     }
 
     @Test("A one-way deletion leaves the other list as it is") mutating func deleteOneWay() {

@@ -156,7 +156,7 @@ import Testing
         cluster.advance(.seconds(12))
         #expect(cluster.statuses(told: viewer, of: dan).last == "OFFLINE")
         switch cluster.lastAnswer(on: 0) {
-        case .chained, .blocked: break
+        case .owner(.chained), .owner(.blocked): break
         case .refused(let refusal): #expect(refusal.code == 50001 && refusal.mayTakeEffect)
         case let other: #expect(Bool(false), "the call is answered \(String(describing: other))")
         }

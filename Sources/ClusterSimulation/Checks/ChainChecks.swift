@@ -45,7 +45,7 @@ enum ChainChecks {
     /// - Parameter isAlone: whether the node was the only one, so that others do not know the change until they have met it.
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
-        case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
+        case (.chain(let chainCall), .owner(.chained(let outcomes))), (.chain(let chainCall), .owner(.blocked(let outcomes, _))):
             decided(outcomes, by: .chain(chainCall), call, isAlone: isAlone, &cluster)
         case (.getFriendList(let query), .listed(let bytes)):
             cluster.truth.chain.lists[call.user].isReading = false

@@ -30,7 +30,7 @@ enum OwnListChecks {
     ///
     /// - Parameter isAlone: whether the node was the only one: see ``ChainChecks/answered(_:to:isAlone:_:)``.
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
-        guard case .friendCalled(let result) = answer else {
+        guard case .owner(.friendCalled(let result)) = answer else {
             return cluster.violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
         guard case .friendCall(let asked) = call.call else { return }

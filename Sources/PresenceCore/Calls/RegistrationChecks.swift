@@ -75,11 +75,6 @@ extension PendingCalls.Pending {
     var unknownOutcomes: [ChainOutcome] { excluded.map { ChainOutcome(user: $0, code: .noSuchUser) } }
 }
 
-extension FriendCallResult {
-    /// The result with those of more users.
-    func adding(_ outcomes: [ChainOutcome]) -> FriendCallResult { FriendCallResult(code: code, users: users + outcomes, json: json) }
-}
-
 extension Call {
     /// The users whom the call adds, blocks or unsubscribes from. Other calls of the chain concern users in the caller's lists.
     fileprivate var checkedTargets: [UserID] {
@@ -94,7 +89,7 @@ extension Call {
 
     /// The answer of a call about the caller's lists with these results.
     fileprivate func answer(_ outcomes: [ChainOutcome]) -> CallAnswer {
-        if case .chain = self { .chained(outcomes) } else { .friendCalled(FriendCallResult(users: outcomes)) }
+        if case .chain = self { .owner(.chained(outcomes)) } else { .owner(.friendCalled(FriendCallResult(users: outcomes))) }
     }
 
     /// The call without some of its users. A call that adds one of them becomes a block of nobody, which changes nothing.

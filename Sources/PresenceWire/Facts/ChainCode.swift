@@ -112,6 +112,26 @@ public struct ChainOutcome: Hashable, Sendable {
     public init(user: UserID, code: ChainCode) { (self.user, self.code) = (user, code) }
 }
 
+extension ChainCall: OwnRequest {
+    public typealias Answer = ChainAnswer
+}
+
+/// The results of a ``ChainCall``, and after a block how long a dead member may show the blocker to the blocked users.
+public struct ChainAnswer: OwnAnswer {
+    public let outcomes: [ChainOutcome]
+    public let remnant: Remnant
+
+    public init?(_ answer: Answer) {
+        switch answer {
+        case .chained(let outcomes): (self.outcomes, remnant) = (outcomes, .none)
+        case .blocked(let outcomes, let remnant): (self.outcomes, self.remnant) = (outcomes, remnant)
+        default: return nil
+        }
+    }
+
+    public var answer: Answer { remnant == .none ? .chained(outcomes) : .blocked(outcomes, remnant: remnant) }
+}
+
 /// A command on its way to the owner of `pair.other`.
 public struct ChainApply: Hashable, Sendable {
     public let pair: ChainPair

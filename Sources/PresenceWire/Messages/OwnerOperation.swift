@@ -155,12 +155,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case .subscriptions: if case .subscriptions = answer { true } else { false }
         case .records: if case .records = answer { true } else { false }
         case .friends: if case .listed = answer { true } else { false }
-        case .chain:
-            switch answer {
-            case .chained, .blocked: true
-            default: false
-            }
-        case .friendCall: if case .friendCalled = answer { true } else { false }
+        case .chain(let call): call.isAnswered(by: answer)
+        case .friendCall(let call): call.isAnswered(by: answer)
         case .checkRelations: if case .relationsChecked = answer { true } else { false }
         case .profiles: if case .profiles = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }

@@ -97,13 +97,7 @@ struct AnsweredCalls {
 extension Answer {
     /// The answer with the results for users of the call whom the app does not know.
     fileprivate func adding(_ unknown: [UserID]) -> Answer {
-        guard !unknown.isEmpty else { return self }
-        let outcomes = unknown.map { ChainOutcome(user: $0, code: .noSuchUser) }
-        return switch self {
-        case .chained(let known): .chained(known + outcomes)
-        case .friendCalled(let result): .friendCalled(result.adding(outcomes))
-        default: self
-        }
+        unknown.isEmpty ? self : adding(unknown.map { ChainOutcome(user: $0, code: .noSuchUser) })
     }
 }
 
