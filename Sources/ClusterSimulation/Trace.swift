@@ -105,6 +105,13 @@ extension WireWriter {
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
         case .owner(.done): tag(6)
+        case .owner(.visibility(let privacy, let remnant)):
+            let visibility = privacy.visibility
+            tag(8)
+            self.remnant(remnant)
+            text(visibility.mode.rawValue)
+            tag(visibility.isInvisible ? 1 : 0)
+            for list in [visibility.listed, visibility.friends ?? [], visibility.blocked] { users(list) }
         case .owner(.chained(let outcomes)):
             tag(11)
             message(.answer(id: 0, .chained(outcomes)))
@@ -116,12 +123,6 @@ extension WireWriter {
         case .refused(let refusal):
             tag(7)
             self.refusal(refusal)
-        case .visibility(let visibility, let remnant):
-            tag(8)
-            self.remnant(remnant)
-            text(visibility.mode.rawValue)
-            tag(visibility.isInvisible ? 1 : 0)
-            for list in [visibility.listed, visibility.friends ?? [], visibility.blocked] { users(list) }
         case .explained(let explanations):
             tag(9)
             list(explanations) { writer, explanation in

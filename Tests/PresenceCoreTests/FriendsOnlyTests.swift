@@ -243,7 +243,7 @@ import Testing
         cluster.advance(.milliseconds(500))
         #expect(cluster.processes[1].answers.count == token + 1)
         let isAnswered = cluster.processes[1].answers.values.contains {
-            if case .visibility(let visibility, _) = $0 { visibility.mode == .friends && visibility.friends == nil } else { false }
+            $0.shown.map { $0.visibility.mode == .friends && $0.visibility.friends == nil } ?? false
         }
         #expect(isAnswered && privacy?.visibility.friends?.count == 2)
     }

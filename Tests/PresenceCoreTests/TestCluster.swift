@@ -433,3 +433,16 @@ extension SimulatedDisk {
         while begin() { _ = commit() }
     }
 }
+
+/// The answer to a call about the visibility, as its user is told it.
+struct ShownVisibility: Equatable {
+    let visibility: Visibility
+    var remnant = Remnant.none
+}
+
+extension CallAnswer {
+    /// The visibility of the answer; nil for an answer without one.
+    var shown: ShownVisibility? {
+        VisibilityAnswer(self).map { ShownVisibility(visibility: $0.privacy.visibility, remnant: $0.remnant) }
+    }
+}

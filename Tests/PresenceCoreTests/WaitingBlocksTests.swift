@@ -139,7 +139,7 @@ import Testing
         let visibility = cluster.record(of: ann).privacy?.visibility
         #expect(visibility?.isInvisible == true && visibility?.blocked == [user(cid)])
         let answers = cluster.processes[0].answers.filter { $0.key > token }.map(\.value)
-        #expect(answers.contains { if case .visibility(let visibility, _) = $0 { visibility.isInvisible } else { false } })
+        #expect(answers.contains { $0.shown?.visibility.isInvisible == true })
     }
 
     @Test("A new owner hides the user who has blocked, and the caller is answered", arguments: [false, true])

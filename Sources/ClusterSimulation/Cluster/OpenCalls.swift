@@ -148,7 +148,8 @@ struct OpenCalls {
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             VisibilityChecks.checkVisibility(of: records, inAnswerTo: call, &cluster)
             StreamChecks.checkList(page, of: call, cluster)
-        case (.owner(.setVisibility), .visibility(let rule, let remnant)):
+        case (.owner(.setVisibility), .owner(.visibility(let privacy, let remnant))):
+            let rule = privacy.visibility
             // A later call may be on the disks by now.
             if call.at == cluster.truth.oracles[call.user].askedAt { VisibilityChecks.checkRule(of: rule, askedBy: call, &cluster) }
             cluster.truth.oracles[call.user].acknowledge(

@@ -147,8 +147,6 @@ struct Calls {
         case .relationsChecked(let found):
             RelationGathering.take(found, by: sent, &self, edge, owner, &cluster, at: now)
             advance(sent.call, edge, owner, &cluster, at: now)
-        case .visibility(let privacy, let remnant):
-            finish(sent.call, .visibility(privacy.visibility, remnant: remnant), edge, &cluster)
         // The answer of one owner is the whole answer.
         default: finish(sent.call, .owner(answer), edge, &cluster)
         }

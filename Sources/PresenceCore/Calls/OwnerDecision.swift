@@ -15,6 +15,20 @@ protocol OwnerDecision: ClientOperation where Answer == Request.Answer {
     ) -> OwnerReply<Answer>
 }
 
+/// A decision that changes nothing: the answer says what rows of the caller say.
+protocol OwnerReading: OwnerDecision {
+    /// Reads the facts of a user whom this node owns.
+    static func read(_ request: Request, of id: UserID, at owner: borrowing Owner) -> Answer
+}
+
+extension OwnerReading {
+    static func perform(
+        _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<Answer> {
+        .asWritten(read(request, of: call.id, at: owner))
+    }
+}
+
 /// The answer of an owner, and the condition under which it leaves.
 enum OwnerReply<Answer: OwnAnswer> {
     /// Nothing was changed.

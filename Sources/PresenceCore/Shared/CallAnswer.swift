@@ -42,8 +42,6 @@ public enum CallAnswer: Equatable, Sendable {
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case refused(Refusal)
-    /// Answers `setVisibility` and `getVisibility`.
-    case visibility(Visibility, remnant: Remnant = .none)
     /// Answers `getFriendList` with a JSON object.
     case listed([UInt8])
     /// Answers `checkRelations`, in the order of the call.

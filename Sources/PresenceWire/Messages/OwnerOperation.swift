@@ -145,7 +145,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case .unsubscribe, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
             DoneAnswer(answer) != nil
         case .logout(let session): LogoutRequest(session: session).isAnswered(by: answer)
-        case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
+        case .setVisibility(let change): change.isAnswered(by: answer)
+        case .visibility: VisibilityRequest().isAnswered(by: answer)
         case .subscribe:
             switch answer {
             case .subscribed, .followerLimitReached: true

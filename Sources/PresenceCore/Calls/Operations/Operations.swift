@@ -263,8 +263,8 @@ extension OwnerRequest {
         case .subscriptions(let only, let offset, let limit, let type):
             let page = GetSubscribedUserStatus.subscriptions(of: id, at: owner, only: only, offset: offset, limit: limit, type: type)
             answerAsWritten(page, into: &outbox)
-        case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
-        case .visibility: answerAsWritten(.visibility(visibility(of: owner)), into: &outbox)
+        case .setVisibility(let change): SetVisibility.decide(change, of: self, on: &owner, into: &outbox)
+        case .visibility: GetVisibility.decide(VisibilityRequest(), of: self, on: &owner, into: &outbox)
         case .register: answerWhenStored(.record(UserCall(id: id, now: now).register(at: &owner, into: &outbox)), into: &outbox)
         case .friends(let query): answerAsWritten(friends(query, of: owner), into: &outbox)
         case .friendCall(let call): perform(call, on: &owner, into: &outbox)
