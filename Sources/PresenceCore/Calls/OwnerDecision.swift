@@ -1,10 +1,7 @@
 import PresenceWire
 
-/// An operation of clients whose whole answer is the answer of one owner: the owner performs the request, and the calling node writes the
-/// answer of the same type.
-///
-/// A new operation of this kind needs nothing in ``Calls``: see ``Call/owner(_:)`` and ``CallAnswer/owner(_:)``.
-protocol OwnerDecision: ClientOperation where Answer == Request.Answer {
+/// The decision of an owner about one kind of request. The reply has the answer that belongs to the request.
+protocol RequestDecision {
     associatedtype Request: OwnRequest
 
     /// Carries out a request of a user whom this node owns.
@@ -12,19 +9,25 @@ protocol OwnerDecision: ClientOperation where Answer == Request.Answer {
     /// - Parameter call: the user, the calling node and the time.
     static func perform(
         _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
-    ) -> OwnerReply<Answer>
+    ) -> OwnerReply<Request.Answer>
 }
 
+/// An operation of clients whose whole answer is the answer of one owner: the owner performs the request, and the calling node writes the
+/// answer of the same type.
+///
+/// A new operation of this kind needs nothing in ``Calls``: see ``Call/owner(_:)`` and ``CallAnswer/owner(_:)``.
+protocol OwnerDecision: ClientOperation, RequestDecision where Answer == Request.Answer {}
+
 /// A decision that changes nothing: the answer says what rows of the caller say.
-protocol OwnerReading: OwnerDecision {
+protocol OwnerReading: RequestDecision {
     /// Reads the facts of a user whom this node owns.
-    static func read(_ request: Request, of id: UserID, at owner: borrowing Owner) -> Answer
+    static func read(_ request: Request, of id: UserID, at owner: borrowing Owner) -> Request.Answer
 }
 
 extension OwnerReading {
     static func perform(
         _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
-    ) -> OwnerReply<Answer> {
+    ) -> OwnerReply<Request.Answer> {
         .asWritten(read(request, of: call.id, at: owner))
     }
 }
@@ -41,7 +44,7 @@ enum OwnerReply<Answer: OwnAnswer> {
     case whenStored(Answer)
 }
 
-extension OwnerDecision {
+extension RequestDecision {
     /// Carries out a request, and answers it.
     static func decide(_ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox) {
         switch perform(request, of: call, on: &owner, into: &outbox) {

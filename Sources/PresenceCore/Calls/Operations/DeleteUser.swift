@@ -107,3 +107,17 @@ extension DeleteUser {
         }
     }
 }
+
+extension DeleteUser: RequestDecision {
+    /// Carries out a step of the deletion at the user's owner.
+    static func perform(
+        _ step: DeletionRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<DeletionAnswer> {
+        let deletion = UserDeletion(id: call.id, now: call.now)
+        return switch step {
+        case .find: .asWritten(deletion.found(by: owner))
+        case .begin(let removed, let nodes): .whenStored(deletion.begin(removed, at: nodes, on: &owner, into: &outbox))
+        case .end: .whenStored(deletion.end(on: &owner, into: &outbox))
+        }
+    }
+}

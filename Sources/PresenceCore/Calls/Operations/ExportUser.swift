@@ -90,6 +90,15 @@ enum ExportUser: OperatorOperation {
     }
 }
 
+extension ExportUser: OwnerReading {
+    typealias Request = FactExportRequest
+
+    /// Reads a page of the user's own facts.
+    static func read(_ request: FactExportRequest, of id: UserID, at owner: borrowing Owner) -> FactExportAnswer {
+        FactExport(id: id, request: request).page(of: owner)
+    }
+}
+
 extension ExportUser {
     /// The times that one call asks all nodes for mentions, so that it ends long before its deadline.
     private static let roundsMax = 8

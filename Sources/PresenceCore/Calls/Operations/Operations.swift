@@ -271,28 +271,14 @@ extension OwnerRequest {
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .exportFacts(let request):
-            let page = FactExport(id: id, request: request).page(of: owner)
-            answerAsWritten(page.answer, into: &outbox)
-        case .importFacts(let request):
-            let outcomes = FactImport.perform(request, of: id, on: &owner, in: &outbox[at: now])
-            answerWhenStored(FactImportAnswer(outcomes).answer, into: &outbox)
-        case .deleteUser(let step): answerDeletion(step, on: &owner, into: &outbox)
+        case .exportFacts(let request): ExportUser.decide(request, of: self, on: &owner, into: &outbox)
+        case .importFacts(let request): ImportFacts.decide(request, of: self, on: &owner, into: &outbox)
+        case .deleteUser(let step): DeleteUser.decide(step, of: self, on: &owner, into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
             .replayWebhooks, .renew, .mentions:
             return false
         }
         return true
-    }
-
-    private func answerDeletion(_ step: DeletionRequest, on owner: inout Owner, into outbox: inout Outbox) {
-        let deletion = UserDeletion(id: id, now: now)
-        switch step {
-        case .find: answerAsWritten(deletion.found(by: owner).answer, into: &outbox)
-        case .begin(let removed, let nodes):
-            answerWhenStored(deletion.begin(removed, at: nodes, on: &owner, into: &outbox).answer, into: &outbox)
-        case .end: answerWhenStored(deletion.end(on: &owner, into: &outbox).answer, into: &outbox)
-        }
     }
 
     private func followCall(by session: OriginSession) -> FollowCall { FollowCall(request: request, session: session, now: now) }

@@ -40,7 +40,7 @@ enum SetVisibility: OwnerDecision {
 }
 
 /// `getVisibility`: returns the viewers who may see the caller's status.
-enum GetVisibility: OwnerReading {
+enum GetVisibility: OwnerDecision, OwnerReading {
     typealias Request = VisibilityRequest
     typealias Answer = VisibilityAnswer
     static let description = OpenAPI.Operation(
