@@ -249,7 +249,7 @@ extension OwnerRequest {
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             let event = PublishedEvent(
                 value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
-            publish(event, seconds, on: &owner, into: &outbox)
+            PublishEvent.decide(PublishRequest(event: event, seconds: seconds), of: self, on: &owner, into: &outbox)
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
             let asked = FollowCall.Asked(targets: targets, seconds: seconds, type: type)
             switch followCall(by: session).subscribe(asked, isCounted: isCounted, on: &owner, into: &outbox) {
