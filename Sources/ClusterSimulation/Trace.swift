@@ -118,6 +118,8 @@ extension WireWriter {
         case .owner(.friendCalled(let result)):
             tag(16)
             message(.answer(id: 0, .friendCalled(result)))
+        case .owner(.listed(let json)): tagged(12, String(decoding: json, as: UTF8.self))
+        case .owner(.onlineUsers(let users, let total)): tagged(32, Answer.onlineUsers(users, total: total))
         case .owner(let answer): message(.answer(id: 0, answer))
         case .unsubscribed(let unknown): tagged(19, unknown)
         case .refused(let refusal):
@@ -135,15 +137,12 @@ extension WireWriter {
         case .ownSessions(let sessions, let current):
             message(.answer(id: 0, .sessions([sessions])))
             optional(current) { $0.session($1) }
-        case .onlineUsers(let users, let total): tagged(32, Answer.onlineUsers(users, total: UInt64(total)))
-        case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
         case .userExported(let page): tagged(33, "\(page)")
         case .userDeleted(let deletion): tagged(34, "\(deletion)")
         case .ticket(let ticket): tagged(30, ticket)
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
-        case .listed(let json): tagged(12, String(decoding: json, as: UTF8.self))
         case .relationsChecked(let relations):
             tag(17)
             list(relations) { writer, relation in

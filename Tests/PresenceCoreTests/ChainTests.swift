@@ -419,7 +419,7 @@ import Testing
     }
 
     mutating func read(_ query: FriendQuery) throws -> JSONValue {
-        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
         return try JSONReader.read(json)
     }
 }

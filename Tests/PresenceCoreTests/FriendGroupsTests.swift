@@ -48,7 +48,7 @@ import Testing
     }
 
     private mutating func friendList(_ query: FriendQuery = FriendQuery()) throws -> JSONValue {
-        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 1) else { return .null }
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(query), by: ann, on: 1) else { return .null }
         return try JSONReader.read(json)
     }
 

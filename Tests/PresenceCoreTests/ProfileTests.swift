@@ -47,7 +47,7 @@ import Testing
     private mutating func friendList(_ query: FriendQuery, by name: String, on node: Int = 2) throws -> JSONValue? {
         cluster.call(.getFriendList(query), by: name, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .listed(let json) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.listed(let json)) = cluster.lastAnswer(on: node) else { return nil }
         return try JSONReader.read(json)
     }
 

@@ -47,7 +47,7 @@ enum ChainChecks {
         switch (call.call, answer) {
         case (.chain(let chainCall), .owner(.chained(let outcomes))), (.chain(let chainCall), .owner(.blocked(let outcomes, _))):
             decided(outcomes, by: .chain(chainCall), call, isAlone: isAlone, &cluster)
-        case (.getFriendList(let query), .listed(let bytes)):
+        case (.getFriendList(let query), .owner(.listed(let bytes))):
             cluster.truth.chain.lists[call.user].isReading = false
             guard let json = try? JSONReader.read(bytes) else {
                 return cluster.violate(.messagesAreReadable, "not a friend list: \(String(decoding: bytes, as: UTF8.self))")

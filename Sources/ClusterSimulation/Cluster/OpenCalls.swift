@@ -159,7 +159,7 @@ struct OpenCalls {
         case (.setAppPolicy(let change), .done): PolicyChecks.policyAcknowledged(change, isAlone: isAlone, &cluster)
         case (.owner(.kick), .done): PolicyChecks.kicked(call, &cluster)
         case (.owner(.renew(let session, let expiresAt)), .done): SessionChecks.renewed(session, until: expiresAt, &cluster)
-        case (.chain, .owner(.chained)), (.chain, .owner(.blocked)), (.getFriendList, .listed):
+        case (.chain, .owner(.chained)), (.chain, .owner(.blocked)), (.getFriendList, .owner(.listed)):
             ChainChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         case (.owner(.logout(let session)), .done):
             cluster.truth.presences[call.user].excusedUntil = max(

@@ -23,7 +23,7 @@ public struct UserRelation: Hashable, Sendable {
 
 /// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
-    /// The answer of one owner, which is the whole answer. The calling node adds the results of users whom the app does not know.
+    /// The answer of one owner, which is the whole answer, or one of its form: the calling node has added what other nodes know.
     ///
     /// Indirect, so that effects stay small: each call copies some.
     indirect case owner(Answer)
@@ -42,8 +42,6 @@ public enum CallAnswer: Equatable, Sendable {
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case refused(Refusal)
-    /// Answers `getFriendList` with a JSON object.
-    case listed([UInt8])
     /// Answers `checkRelations`, in the order of the call.
     case relationsChecked([UserRelation])
     /// Answers `getUsersProfile` in the order of the request; nil if the owner of the user was not reachable.
@@ -52,10 +50,6 @@ public enum CallAnswer: Equatable, Sendable {
     case sessions([Record?], users: [UserID], [UserID: [UserSession]], asOf: Milliseconds)
     /// Answers `getSessions` with the caller's open sessions, and the one that calls; nil if it is not known.
     case ownSessions([UserSession], current: SessionID?)
-    /// Answers `onlineUsers` with a page and the number of all.
-    case onlineUsers([OnlineUser], total: Int)
-    /// Answers `replayWebhooks` with the number of events, and whether all nodes have kept what they were asked for.
-    case replayed(eventsCount: Int, isComplete: Bool)
     /// Answers `exportUser`.
     indirect case userExported(UserExport)
     /// Answers `deleteUser`.

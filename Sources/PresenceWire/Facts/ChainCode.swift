@@ -226,6 +226,23 @@ public struct FriendQuery: Hashable, Sendable {
     }
 }
 
+extension FriendQuery: OwnRequest {
+    public typealias Answer = ListedFriends
+}
+
+/// A page of the friend list, or its changes.
+public struct ListedFriends: OwnAnswer {
+    /// A JSON object.
+    public let json: [UInt8]
+
+    public init?(_ answer: Answer) {
+        guard case .listed(let json) = answer else { return nil }
+        self.json = json
+    }
+
+    public var answer: Answer { .listed(json) }
+}
+
 extension FriendQuery {
     /// The end of a page of the whole list.
     ///

@@ -2,18 +2,7 @@ import PresenceWire
 
 /// `getFriendList`: returns the caller's friends, or what has changed since a sequence (P9, P10).
 enum GetFriendList: ChainOperation {
-    /// A page of the list, or its changes, as a JSON object.
-    struct Answer: PlainAnswer {
-        let json: [UInt8]
-
-        init?(_ answer: CallAnswer) {
-            guard case .listed(let json) = answer else { return nil }
-            self.json = json
-        }
-
-        func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
-    }
-
+    typealias Answer = ListedFriends
     static let description = OpenAPI.Operation(
         name: "getFriendList", summary: "Returns the caller's friends by pages, or the changes since a sequence.",
         request: Schema.object([
@@ -51,6 +40,10 @@ enum GetFriendList: ChainOperation {
         guard let cursor = FriendQuery.Cursor(text: text) else { throw .parameter("cursor: must be that of the page before") }
         return cursor
     }
+}
+
+extension ListedFriends: PlainAnswer {
+    func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
 }
 
 extension OwnerRequest {
