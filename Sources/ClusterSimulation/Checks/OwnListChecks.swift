@@ -20,8 +20,8 @@ enum OwnListChecks {
     /// Whether a call is about the caller's own lists, and not about the profile.
     static func concern(_ call: Call) -> Bool {
         switch call {
-        case .friendCall(.modifyProfile), .friendCall(.profile): false
-        case .friendCall: true
+        case .owner(.friendCall(.modifyProfile)), .owner(.friendCall(.profile)): false
+        case .owner(.friendCall): true
         default: false
         }
     }
@@ -33,7 +33,7 @@ enum OwnListChecks {
         guard case .owner(.friendCalled(let result)) = answer else {
             return cluster.violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
-        guard case .friendCall(let asked) = call.call else { return }
+        guard case .owner(.friendCall(let asked)) = call.call else { return }
         cluster.truth.groups.answered(result, to: asked, by: call.user, at: cluster.time)
         if case .importFriends(let friends) = asked {
             return BackEndChecks.answered(result, to: friends, call, isAlone: isAlone, &cluster)

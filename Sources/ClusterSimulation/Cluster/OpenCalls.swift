@@ -159,7 +159,7 @@ struct OpenCalls {
         case (.setAppPolicy(let change), .done): PolicyChecks.policyAcknowledged(change, isAlone: isAlone, &cluster)
         case (.owner(.kick), .done): PolicyChecks.kicked(call, &cluster)
         case (.owner(.renew(let session, let expiresAt)), .done): SessionChecks.renewed(session, until: expiresAt, &cluster)
-        case (.chain, .owner(.chained)), (.chain, .owner(.blocked)), (.getFriendList, .owner(.listed)):
+        case (.owner(.chain), .owner(.chained)), (.owner(.chain), .owner(.blocked)), (.getFriendList, .owner(.listed)):
             ChainChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         case (.owner(.logout(let session)), .done):
             cluster.truth.presences[call.user].excusedUntil = max(
@@ -208,7 +208,7 @@ struct OpenCalls {
                     value: value, askedAt: cluster.time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): PolicyChecks.notePolicyAsked(change, &cluster)
         case .owner(.kick): cluster.truth.reach.doubt(user, at: cluster.time)
-        case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &cluster)
+        case .owner(.chain), .getFriendList, .owner(.friendCall): ChainChecks.asked(call, by: user, &cluster)
         case .subscribeUserStatus, .unsubscribeUserStatus: FriendFollowChecks.asked(call, by: user, &cluster)
         default: break
         }

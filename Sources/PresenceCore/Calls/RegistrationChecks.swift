@@ -80,16 +80,16 @@ extension Call {
     fileprivate var checkedTargets: [UserID] {
         switch self {
         case .unsubscribeUserStatus(let targets, _): targets ?? []
-        case .chain(.add(let other, _, _, _)): [other]
-        case .chain(.setBlocked(let users, true)): users
-        case .friendCall(.importFriends(let friends)): friends.map(\.user)
+        case .owner(.chain(.add(let other, _, _, _))): [other]
+        case .owner(.chain(.setBlocked(let users, true))): users
+        case .owner(.friendCall(.importFriends(let friends))): friends.map(\.user)
         default: []
         }
     }
 
     /// The answer of a call about the caller's lists with these results.
     fileprivate func answer(_ outcomes: [ChainOutcome]) -> CallAnswer {
-        if case .chain = self { .owner(.chained(outcomes)) } else { .owner(.friendCalled(FriendCallResult(users: outcomes))) }
+        if case .owner(.chain) = self { .owner(.chained(outcomes)) } else { .owner(.friendCalled(FriendCallResult(users: outcomes))) }
     }
 
     /// The call without some of its users. A call that adds one of them becomes a block of nobody, which changes nothing.
@@ -97,8 +97,8 @@ extension Call {
         guard !users.isEmpty else { return self }
         let isKnown = { (user: UserID) in !users.contains(user) }
         return switch self {
-        case .chain: .chain(.setBlocked(checkedTargets.filter(isKnown), true))
-        case .friendCall(.importFriends(let friends)): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
+        case .owner(.chain): .chain(.setBlocked(checkedTargets.filter(isKnown), true))
+        case .owner(.friendCall(.importFriends(let friends))): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
         default: self
         }
     }

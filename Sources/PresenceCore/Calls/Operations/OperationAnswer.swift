@@ -34,6 +34,14 @@ extension ChainOperation {
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 }
 
+extension Call {
+    /// Decides about other users in the relationship chain.
+    public static func chain(_ call: ChainCall) -> Call { .owner(.chain(call)) }
+
+    /// Reads or changes the caller's own profile and lists of the relationship chain.
+    public static func friendCall(_ call: FriendCall) -> Call { .owner(.friendCall(call)) }
+}
+
 /// An operation that changes the relationship chain, and whose repetition can be told apart.
 protocol ChainChange: ChainOperation {}
 

@@ -106,12 +106,8 @@ public enum Call: Equatable, Sendable {
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
-    /// Decides about other users in the relationship chain.
-    case chain(ChainCall)
     /// Reads the caller's friend list.
     case getFriendList(FriendQuery)
-    /// Reads or changes the caller's own profile and lists of the relationship chain.
-    case friendCall(FriendCall)
     /// Reads which of these users are in a list of the caller; two-way, also which of them have the caller in theirs.
     case checkRelations([UserID], RelationCheck.List, isTwoWay: Bool)
     /// Reads the profiles of users (P3).
@@ -161,9 +157,7 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .owner(let operation): operation.needsUser
-        case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .chain, .getFriendList, .friendCall,
-            .checkRelations:
-            true
+        case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .getFriendList, .checkRelations: true
         case .getUserStatus, .explain, .clusterLoad, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers,
             .replayWebhooks, .exportUser, .deleteUser:
             false
@@ -191,7 +185,11 @@ extension Calls {
         _ cluster: inout Cluster, at now: Now
     ) {
         switch call {
-        case .owner(let operation): ask(operation, of: caller, for: index, &cluster)
+        case .owner(let operation):
+            switch operation {
+            case .chain, .friendCall: askAfterCheck(operation, of: caller, for: index, edge, owner, &cluster, at: now)
+            default: ask(operation, of: caller, for: index, &cluster)
+            }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
             let operation = OwnerOperation.publishEvent(
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
@@ -205,8 +203,6 @@ extension Calls {
         case .unsubscribeUserStatus(let targets, let type):
             let operation = OwnerOperation.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index))
             askAfterCheck(operation, of: caller, for: index, edge, owner, &cluster, at: now)
-        case .chain(let call): askAfterCheck(.chain(call), of: caller, for: index, edge, owner, &cluster, at: now)
-        case .friendCall(let call): askAfterCheck(.friendCall(call), of: caller, for: index, edge, owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
