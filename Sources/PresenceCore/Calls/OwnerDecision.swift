@@ -18,17 +18,17 @@ protocol RequestDecision {
 /// A new operation of this kind needs nothing in ``Calls``: see ``Call/owner(_:)`` and ``CallAnswer/owner(_:)``.
 protocol OwnerDecision: ClientOperation, RequestDecision where Answer == Request.Answer {}
 
-/// A decision that changes nothing: the answer says what rows of the caller say.
+/// A decision that changes nothing. Most replies are ``OwnerReply/asWritten(_:)``.
 protocol OwnerReading: RequestDecision {
     /// Reads the facts of a user whom this node owns.
-    static func read(_ request: Request, of id: UserID, at owner: borrowing Owner) -> Request.Answer
+    static func read(_ request: Request, of call: OwnerRequest, at owner: borrowing Owner) -> OwnerReply<Request.Answer>
 }
 
 extension OwnerReading {
     static func perform(
         _ request: Request, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
     ) -> OwnerReply<Request.Answer> {
-        .asWritten(read(request, of: call.id, at: owner))
+        read(request, of: call, at: owner)
     }
 }
 
@@ -40,6 +40,8 @@ enum OwnerReply<Answer: OwnAnswer> {
     case now(Answer)
     /// The answer says what rows of the caller say. It leaves when these rows are on two disks.
     case asWritten(Answer)
+    /// The same for a refusal because of what these rows say.
+    case refusedAsWritten(Refusal)
     /// The answer leaves when the rows of this input are on disk.
     case whenStored(Answer)
 }
@@ -51,6 +53,7 @@ extension RequestDecision {
         case .refused(let refusal): call.answer(.refused(refusal), into: &outbox)
         case .now(let answer): call.answer(answer.answer, into: &outbox)
         case .asWritten(let answer): call.answerAsWritten(answer.answer, into: &outbox)
+        case .refusedAsWritten(let refusal): call.answerAsWritten(.refused(refusal), into: &outbox)
         case .whenStored(let answer): call.answerWhenStored(answer.answer, into: &outbox)
         }
     }

@@ -235,6 +235,8 @@ public struct ListedFriends: OwnAnswer {
     /// A JSON object.
     public let json: [UInt8]
 
+    public init(json: [UInt8]) { self.json = json }
+
     public init?(_ answer: Answer) {
         guard case .listed(let json) = answer else { return nil }
         self.json = json

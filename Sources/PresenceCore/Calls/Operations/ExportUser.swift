@@ -94,8 +94,10 @@ extension ExportUser: OwnerReading {
     typealias Request = FactExportRequest
 
     /// Reads a page of the user's own facts.
-    static func read(_ request: FactExportRequest, of id: UserID, at owner: borrowing Owner) -> FactExportAnswer {
-        FactExport(id: id, request: request).page(of: owner)
+    static func read(
+        _ request: FactExportRequest, of call: OwnerRequest, at owner: borrowing Owner
+    ) -> OwnerReply<FactExportAnswer> {
+        .asWritten(FactExport(id: call.id, request: request).page(of: owner))
     }
 }
 

@@ -132,13 +132,13 @@ extension OwnerRequest {
     /// The answer with the JSON of groups and their friends; nil names all groups. A name without a group is left out.
     ///
     /// An answer between two nodes has a limit. Beyond it the call must name fewer groups.
-    func groups(_ names: [String]?, of owner: borrowing Owner) -> Answer {
+    func groups(_ names: [String]?, of owner: borrowing Owner) -> OwnerReply<FriendCallResult> {
         let groups = friendGroups(of: owner)
         let chosen = groups.groups.filter { group in names.map { $0.contains { $0.utf8.elementsEqual(group.name.utf8) } } ?? true }
         let members = groups.members(of: chosen, in: list(.friend, of: owner), of: id)
         let json = FriendGroups.json(chosen, members, sequence: list(.friendGroup, of: owner).sequence)
-        guard json.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }
-        return .friendCalled(FriendCallResult(json: json))
+        guard json.count <= FriendCallResult.jsonBytesMax else { return .refusedAsWritten(.tooManyGroups) }
+        return .asWritten(FriendCallResult(json: json))
     }
 }
 

@@ -94,9 +94,17 @@ extension Schema {
 }
 
 extension GetVisibility {
-    /// Reads the visibility, without the friends, whom no answer names.
-    static func read(_ request: VisibilityRequest = VisibilityRequest(), of id: UserID, at owner: borrowing Owner) -> VisibilityAnswer {
-        VisibilityAnswer(privacy: owner.record(of: id).privacy?.withFriends(nil) ?? Privacy())
+    /// Reads the visibility.
+    static func read(
+        _ request: VisibilityRequest, of call: OwnerRequest, at owner: borrowing Owner
+    ) -> OwnerReply<VisibilityAnswer> {
+        .asWritten(VisibilityAnswer(of: call.id, at: owner))
+    }
+}
+
+extension VisibilityAnswer {
+    fileprivate init(of id: UserID, at owner: borrowing Owner) {
+        self.init(privacy: owner.record(of: id).privacy?.withFriends(nil) ?? Privacy())
     }
 }
 
@@ -106,7 +114,7 @@ extension SetVisibility {
         _ change: Visibility.Change, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
     ) -> OwnerReply<VisibilityAnswer> {
         guard apply(change, of: call, on: &owner, into: &outbox) else { return .refused(.unavailable) }
-        return .whenStored(GetVisibility.read(of: call.id, at: owner))
+        return .whenStored(VisibilityAnswer(of: call.id, at: owner))
     }
 
     /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
