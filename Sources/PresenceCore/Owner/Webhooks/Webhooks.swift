@@ -163,11 +163,11 @@ struct Webhooks {
         receiver.follow(policy.webhook.url, at: now.instant)
         guard now.instant >= receiver.retryAt else { return }
         for queue in receiver.queues.indices {
-            if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], &owner, &cluster, at: now) }
+            if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], &owner, cluster, at: now) }
             if let delivery = receiver.queues[queue].delivery, !delivery.isSent, isOver(delivery, at: now) {
                 receiver.queues[queue].delivery = nil
                 giveUp(delivery, &owner, &cluster, at: now)
-                fill(&receiver.queues[queue], &owner, &cluster, at: now)
+                fill(&receiver.queues[queue], &owner, cluster, at: now)
             }
         }
         // With an open circuit one queue tries: the first with a delivery.
@@ -187,7 +187,7 @@ struct Webhooks {
     }
 
     /// Builds the next delivery of a queue from the users that wait.
-    private mutating func fill(_ queue: inout DeliveryQueue, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func fill(_ queue: inout DeliveryQueue, _ owner: inout Owner, _ cluster: borrowing Cluster, at now: Now) {
         guard queue.mayBegin(at: now.instant) else { return }
         var users: [(user: UserID, versions: [Version])] = []
         var json = JSONWriter(reserving: 4_096)
