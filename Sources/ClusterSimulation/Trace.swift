@@ -105,17 +105,26 @@ extension WireWriter {
             message(.answer(id: 0, .subscriptions(page, total: total)))
             self.records(records)
         case .owner(.done): tag(6)
-        case .owner(let answer): message(.answer(id: 0, answer))
-        case .unsubscribed(let unknown): tagged(19, unknown)
-        case .refused(let refusal):
-            tag(7)
-            self.refusal(refusal)
-        case .visibility(let visibility, let remnant):
+        case .owner(.visibility(let privacy, let remnant)):
+            let visibility = privacy.visibility
             tag(8)
             self.remnant(remnant)
             text(visibility.mode.rawValue)
             tag(visibility.isInvisible ? 1 : 0)
             for list in [visibility.listed, visibility.friends ?? [], visibility.blocked] { users(list) }
+        case .owner(.chained(let outcomes)):
+            tag(11)
+            message(.answer(id: 0, .chained(outcomes)))
+        case .owner(.friendCalled(let result)):
+            tag(16)
+            message(.answer(id: 0, .friendCalled(result)))
+        case .owner(.listed(let json)): tagged(12, String(decoding: json, as: UTF8.self))
+        case .owner(.onlineUsers(let users, let total)): tagged(32, Answer.onlineUsers(users, total: total))
+        case .owner(let answer): message(.answer(id: 0, answer))
+        case .unsubscribed(let unknown): tagged(19, unknown)
+        case .refused(let refusal):
+            tag(7)
+            self.refusal(refusal)
         case .explained(let explanations):
             tag(9)
             list(explanations) { writer, explanation in
@@ -128,22 +137,12 @@ extension WireWriter {
         case .ownSessions(let sessions, let current):
             message(.answer(id: 0, .sessions([sessions])))
             optional(current) { $0.session($1) }
-        case .onlineUsers(let users, let total): tagged(32, Answer.onlineUsers(users, total: UInt64(total)))
-        case .replayed(let count, let isComplete): message(.answer(id: 0, .replayed(eventsCount: UInt64(count), isComplete: isComplete)))
         case .userExported(let page): tagged(33, "\(page)")
         case .userDeleted(let deletion): tagged(34, "\(deletion)")
         case .ticket(let ticket): tagged(30, ticket)
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
-        case .chained(let outcomes):
-            tag(11)
-            message(.answer(id: 0, .chained(outcomes)))
-        case .blocked(let outcomes, let remnant): message(.answer(id: 0, .blocked(outcomes, remnant: remnant)))
-        case .listed(let json): tagged(12, String(decoding: json, as: UTF8.self))
-        case .friendCalled(let result):
-            tag(16)
-            message(.answer(id: 0, .friendCalled(result)))
         case .relationsChecked(let relations):
             tag(17)
             list(relations) { writer, relation in

@@ -13,7 +13,7 @@ import Testing
 
     private mutating func answer(_ call: RepeatedCall, _ code: ChainCode, isRead: Bool = true) -> String? {
         let outcomes = [ChainOutcome(user: UserID(app: "default", id: "user-1"), code: code)]
-        return oracle.answered(.chained(outcomes), to: call, allowType: .any, isRead: isRead)
+        return oracle.answered(.owner(.chained(outcomes)), to: call, allowType: .any, isRead: isRead)
     }
 
     private func event(counter: UInt16) -> PublishedEvent {

@@ -71,6 +71,10 @@ import Testing
         var visibilities = Array(repeating: Visibility(), count: 3)
         visibilities[1].isInvisible = true
         visibilities[2].blocked = [bob]
+        let rules: [CallAnswer] = visibilities.map { visibility in
+            let privacy = Privacy(visibility: visibility, writtenAt: .zero, version: .zero, contents: [], named: [], others: nil)
+            return .owner(.visibility(privacy ?? Privacy()))
+        }
         let answers: [CallAnswer] =
             [
                 .owner(.record(record)), .owner(.record(other)), .done, .rateLimited(retryAfter: 1), .rateLimited(retryAfter: 2),
@@ -85,8 +89,8 @@ import Testing
                 .imported(failed: []), .imported(failed: [bob]), .subscriptions([subscription], records: [record], total: 1),
                 .subscriptions([], records: [record], total: 1), .subscriptions([subscription], records: [nil], total: 1),
                 .subscriptions([subscription], records: [record], total: 2),
-            ] + refusals.map { .refused($0) } + visibilities.map { .visibility($0) } + [
-                .visibility(Visibility(), remnant: .until(1)), .visibility(Visibility(), remnant: .whileCutOff),
+            ] + refusals.map { .refused($0) } + rules + [
+                .owner(.visibility(Privacy(), remnant: .until(1))), .owner(.visibility(Privacy(), remnant: .whileCutOff)),
             ]
         #expect(Set(answers.map(hash)).count == answers.count)
     }

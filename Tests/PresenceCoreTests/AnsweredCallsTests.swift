@@ -31,7 +31,7 @@ import Testing
 
     private func delete(_ name: String) -> Call { .chain(.delete([user(name)], isTwoWay: true)) }
 
-    private func done(_ name: String) -> CallAnswer { .chained([ChainOutcome(user: user(name), code: .done)]) }
+    private func done(_ name: String) -> CallAnswer { .owner(.chained([ChainOutcome(user: user(name), code: .done)])) }
 
     private func keysCount(of name: String, on node: Int) -> Int {
         cluster.processes[node].node.owner.liveRows(.answeredCall, of: user(name)).count
@@ -75,7 +75,7 @@ import Testing
         cluster.call(.setAppPolicy(Array(#"{"settings":{"users.mustBeRegistered":true}}"#.utf8)), by: ann, on: 0)
         cluster.advance(.milliseconds(100))
         #expect(call(add(ben), key("add"), by: ann, on: 1) == done(ben))
-        let unknown = CallAnswer.chained([ChainOutcome(user: user(ben), code: .noSuchUser)])
+        let unknown = CallAnswer.owner(.chained([ChainOutcome(user: user(ben), code: .noSuchUser)]))
         for newKey in [nil, key("new"), key("new")] { #expect(call(add(ben), newKey, by: ann, on: 1) == unknown) }
         cluster.kill(0)
         cluster.advance(.seconds(5), step: .milliseconds(100))
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test("A refusal that was the answer stays the answer") mutating func refusal() {
-        let refused = CallAnswer.chained([ChainOutcome(user: user(ben), code: .noFriend)])
+        let refused = CallAnswer.owner(.chained([ChainOutcome(user: user(ben), code: .noFriend)]))
         #expect(call(delete(ben), key("k"), by: ann, on: 2) == refused)
         #expect(call(add(ben), nil, by: ann, on: 2) == done(ben))
         #expect(call(delete(ben), key("k"), by: ann, on: 1) == refused)
@@ -116,11 +116,11 @@ import Testing
         cluster.advance(.seconds(5), step: .milliseconds(100))
         #expect(call(add(ben), key("k"), by: ann, on: 2) == done(ben))
         #expect(call(add(ben), key("k"), by: ann, on: 1) == done(ben))
-        #expect(call(add(ben), nil, by: ann, on: 1) == .chained([ChainOutcome(user: user(ben), code: .alreadyFriend)]))
+        #expect(call(add(ben), nil, by: ann, on: 1) == .owner(.chained([ChainOutcome(user: user(ben), code: .alreadyFriend)])))
     }
 
     @Test("Beyond 64 keys the oldest is forgotten on every node") mutating func countMax() {
-        let refused = CallAnswer.chained([ChainOutcome(user: user(ben), code: .noFriend)])
+        let refused = CallAnswer.owner(.chained([ChainOutcome(user: user(ben), code: .noFriend)]))
         for number in 0..<64 {
             #expect(call(delete(ben), key("k\(number)"), by: ann, on: 2) == refused)
             cluster.keepPace()

@@ -61,10 +61,10 @@ import Testing
         cluster.settle()
         let end = cluster.now.wall + 19_000
         let done = [ChainOutcome(user: user(ben), code: .done)]
-        for (isBlocked, answer) in [(true, CallAnswer.blocked(done, remnant: .until(end))), (false, .chained(done))] {
+        for (isBlocked, answer) in [(true, Answer.blocked(done, remnant: .until(end))), (false, .chained(done))] {
             cluster.call(.chain(.setBlocked([user(ben)], isBlocked)), by: ann, on: 0)
             cluster.advance(.milliseconds(100))
-            #expect(cluster.lastAnswer(on: 0) == answer)
+            #expect(cluster.lastAnswer(on: 0) == .owner(answer))
         }
     }
 
@@ -292,9 +292,8 @@ import Testing
         let others = (0..<3).map { cluster.user(ownedBy: 2, number: $0) }.sorted()
         block(others, by: ann)
         func page(_ cursor: String?, _ cluster: inout TestCluster) throws -> JSONValue {
-            guard case .friendCalled(let result) = cluster.call(.friendCall(.blocked(after: cursor, limit: 2)), by: ann, on: 2) else {
-                return .null
-            }
+            let answer = cluster.call(.friendCall(.blocked(after: cursor, limit: 2)), by: ann, on: 2)
+            guard case .owner(.friendCalled(let result)) = answer else { return .null }
             return try JSONReader.read(result.json)
         }
         let first = try page(nil, &cluster)

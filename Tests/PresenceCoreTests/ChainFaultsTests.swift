@@ -38,7 +38,7 @@ import Testing
     }
 
     private mutating func read(_ query: FriendQuery) throws -> JSONValue {
-        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 0) else { return .null }
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(query), by: ann, on: 0) else { return .null }
         return try JSONReader.read(json)
     }
 

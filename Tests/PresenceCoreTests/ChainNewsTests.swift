@@ -131,7 +131,7 @@ import Testing
         #expect(names(benPhone) == ["onFriendListAdded", "onFriendListDeleted"])
         #expect(state(of: ben) == deleted)
         // The tombstone of the friendship is gone. A client that has the friend reads the whole list.
-        guard case .listed(let json) = cluster.call(.getFriendList(FriendQuery(since: sequence)), by: ben, on: 2) else {
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(FriendQuery(since: sequence)), by: ben, on: 2) else {
             Issue.record("no list")
             return
         }

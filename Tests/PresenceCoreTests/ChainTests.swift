@@ -104,7 +104,7 @@ import Testing
         arguments: [ChainCall.delete([], isTwoWay: true), .delete([], isTwoWay: false), .setBlocked([], true), .setBlocked([], false)])
     mutating func nobody(call: ChainCall) {
         _ = decide(call, by: ann)
-        #expect(cluster.lastAnswer(on: 2) == .chained([]))
+        #expect(cluster.lastAnswer(on: 2) == .owner(.chained([])))
     }
 
     @Test("A one-way deletion leaves the other list as it is") mutating func deleteOneWay() {
@@ -419,7 +419,7 @@ import Testing
     }
 
     mutating func read(_ query: FriendQuery) throws -> JSONValue {
-        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
         return try JSONReader.read(json)
     }
 }

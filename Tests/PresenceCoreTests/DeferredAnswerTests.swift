@@ -9,7 +9,7 @@ import Testing
     var cluster = TestCluster(nodes: 1)
 
     private func friends(_ answer: CallAnswer?) throws -> [String]? {
-        guard case .listed(let json) = answer else { return nil }
+        guard case .owner(.listed(let json)) = answer else { return nil }
         return try JSONReader.read(json)["friendList"]?.elements.compactMap { $0["userID"]?.textValue }
     }
 

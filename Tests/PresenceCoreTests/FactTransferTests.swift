@@ -201,7 +201,7 @@ import Testing
             let query = OnlineQuery(app: "default", after: after, limit: 7, isOfAll: true)
             let called = cluster.call(.onlineUsers(query), by: "ops", on: 2, origin: .backEnd)
             let answer = try #require(called)
-            guard case .onlineUsers(let page, _) = answer else {
+            guard case .owner(.onlineUsers(let page, _)) = answer else {
                 Issue.record("\(answer)")
                 return
             }

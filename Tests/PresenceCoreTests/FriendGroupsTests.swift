@@ -28,7 +28,7 @@ import Testing
     private mutating func add(_ target: String, group: String? = nil, on node: Int = 2) -> ChainCode? {
         cluster.call(.chain(.add(user(target), SentRequest(addTime: 0), isTwoWay: true, group: group)), by: ann, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .chained(let outcomes) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.chained(let outcomes)) = cluster.lastAnswer(on: node) else { return nil }
         return outcomes.first?.code
     }
 
@@ -36,7 +36,7 @@ import Testing
     private mutating func perform(_ call: FriendCall, on node: Int = 2) -> FriendCallResult? {
         cluster.call(.friendCall(call), by: ann, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .friendCalled(let result) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.friendCalled(let result)) = cluster.lastAnswer(on: node) else { return nil }
         return result
     }
 
@@ -48,7 +48,7 @@ import Testing
     }
 
     private mutating func friendList(_ query: FriendQuery = FriendQuery()) throws -> JSONValue {
-        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 1) else { return .null }
+        guard case .owner(.listed(let json)) = cluster.call(.getFriendList(query), by: ann, on: 1) else { return .null }
         return try JSONReader.read(json)
     }
 
@@ -251,7 +251,7 @@ import Testing
         cluster.kill(0)
         cluster.losing = []
         cluster.advance(.seconds(8))
-        guard case .friendCalled(let result) = cluster.lastAnswer(on: 2) else { return nil }
+        guard case .owner(.friendCalled(let result)) = cluster.lastAnswer(on: 2) else { return nil }
         return result
     }
 

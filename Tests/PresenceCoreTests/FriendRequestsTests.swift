@@ -29,7 +29,7 @@ import Testing
     private mutating func perform(_ call: FriendCall, by name: String, on node: Int = 2) -> FriendCallResult? {
         cluster.call(.friendCall(call), by: name, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .friendCalled(let result) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.friendCalled(let result)) = cluster.lastAnswer(on: node) else { return nil }
         return result
     }
 
@@ -122,7 +122,7 @@ import Testing
         #expect(perform(.deleteRequests([user(ben)], .sent), by: ann)?.users.map(\.code) == [.done])
         cluster.call(.chain(.respond(user(ann), .accept(remark: "", isTwoWay: true))), by: ben, on: 2)
         cluster.advance(.milliseconds(50))
-        guard case .chained(let outcomes) = cluster.lastAnswer(on: 2) else { return #expect(Bool(false)) }
+        guard case .owner(.chained(let outcomes)) = cluster.lastAnswer(on: 2) else { return #expect(Bool(false)) }
         #expect(outcomes.map(\.code) == [.done])
     }
 

@@ -80,7 +80,7 @@ import Testing
         for (from, to) in [(0, 2), (2, 0)] { cluster.link(from, to) }
         cluster.advance(.seconds(3))
         // The barrier was lost with the link.
-        #expect(cluster.lastAnswer(on: 0) == .chained([ChainOutcome(user: user(ben), code: .unavailable)]))
+        #expect(cluster.lastAnswer(on: 0) == .owner(.chained([ChainOutcome(user: user(ben), code: .unavailable)])))
         #expect(cluster.statuses(told: benPhone, of: ann) == ["ONLINE", "OFFLINE"])
         #expect(seen(by: ben) == [.offline, .offline, .offline])
     }
@@ -89,7 +89,7 @@ import Testing
         cluster.losing = [(0, 2)]
         cluster.call(.chain(.add(user(eve), SentRequest(addTime: 0), isTwoWay: false)), by: ann, on: 0)
         cluster.advance(.milliseconds(300))
-        #expect(cluster.lastAnswer(on: 0) == .chained([ChainOutcome(user: user(eve), code: .done)]))
+        #expect(cluster.lastAnswer(on: 0) == .owner(.chained([ChainOutcome(user: user(eve), code: .done)])))
     }
 
     @Test("A call that ends many friendships changes the visibility once") mutating func manyFriends() throws {
@@ -243,7 +243,7 @@ import Testing
         cluster.advance(.milliseconds(500))
         #expect(cluster.processes[1].answers.count == token + 1)
         let isAnswered = cluster.processes[1].answers.values.contains {
-            if case .visibility(let visibility, _) = $0 { visibility.mode == .friends && visibility.friends == nil } else { false }
+            $0.shown.map { $0.visibility.mode == .friends && $0.visibility.friends == nil } ?? false
         }
         #expect(isAnswered && privacy?.visibility.friends?.count == 2)
     }

@@ -10,7 +10,7 @@ import Testing
     private mutating func decide(_ call: ChainCall, by user: String) {
         cluster.call(.chain(call), by: user, on: 2)
         cluster.advance(.milliseconds(50))
-        guard case .chained(let outcomes) = cluster.lastAnswer(on: 2), outcomes.allSatisfy({ $0.code == .done }) else {
+        guard case .owner(.chained(let outcomes)) = cluster.lastAnswer(on: 2), outcomes.allSatisfy({ $0.code == .done }) else {
             Issue.record("\(call) of \(user) is answered \(String(describing: cluster.lastAnswer(on: 2)))")
             return
         }

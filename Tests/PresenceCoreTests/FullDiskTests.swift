@@ -26,7 +26,7 @@ import Testing
 
     private func isDone(_ answer: CallAnswer?) -> Bool {
         switch answer {
-        case .done?, .visibility?: true
+        case .done?, .owner(.visibility)?: true
         default: false
         }
     }

@@ -286,3 +286,15 @@ struct MembershipSimulation {
         (heap[left].at, heap[left].order) < (heap[right].at, heap[right].order)
     }
 }
+
+extension Membership {
+    /// The updates of all known members, this node and the dead included, by ID.
+    var members: [MembershipUpdate] {
+        table.indices.filter { table[$0].state != nil }.map(update).sorted { $0.member.id < $1.member.id }
+    }
+
+    /// The members of the ring: alive or suspect and serving, this node included, by ID.
+    var ringMembers: [Peer] {
+        table.filter { $0.state?.isLive == true && $0.role == .serving }.map(\.peer).sorted { $0.id < $1.id }
+    }
+}

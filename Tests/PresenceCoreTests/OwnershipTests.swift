@@ -59,9 +59,29 @@ import Testing
         return ownership
     }
 
-    private func slots(_ state: Ownership.Slot, _ ownership: Ownership) -> Int {
+    /// The state of a slot at a node.
+    private enum SlotState {
+        /// Another node keeps it.
+        case none
+        /// Another node owns it; this one keeps its rows.
+        case replica
+        /// This node owns it, and has not yet received the rows of the others. It neither answers nor writes for its users.
+        case acquiring
+        /// This node owns it and decides.
+        case active
+
+        init(of slot: Slot, at ownership: Ownership) {
+            if ownership.placement.owner(of: slot) == 0 {
+                self = ownership.transfer.isActive(slot) ? .active : .acquiring
+            } else {
+                self = ownership.placement.isKept(slot, by: 0) ? .replica : .none
+            }
+        }
+    }
+
+    private func slots(_ state: SlotState, _ ownership: Ownership) -> Int {
         ownership.checkInvariants()
-        return (0..<Ring.slotsCount).count { ownership.state(of: Slot($0)) == state }
+        return (0..<Ring.slotsCount).count { SlotState(of: Slot($0), at: ownership) == state }
     }
 
     // MARK: Slots

@@ -22,7 +22,7 @@ import Testing
     private mutating func perform(_ call: FriendCall, by name: String, on node: Int) throws -> JSONValue? {
         cluster.call(.friendCall(call), by: name, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .friendCalled(let result) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.friendCalled(let result)) = cluster.lastAnswer(on: node) else { return nil }
         return try JSONReader.read(result.json)
     }
 
@@ -47,7 +47,7 @@ import Testing
     private mutating func friendList(_ query: FriendQuery, by name: String, on node: Int = 2) throws -> JSONValue? {
         cluster.call(.getFriendList(query), by: name, on: node)
         cluster.advance(.milliseconds(50))
-        guard case .listed(let json) = cluster.lastAnswer(on: node) else { return nil }
+        guard case .owner(.listed(let json)) = cluster.lastAnswer(on: node) else { return nil }
         return try JSONReader.read(json)
     }
 
@@ -125,7 +125,7 @@ import Testing
         try cluster.restart(0)
         cluster.advance(.seconds(1))
         #expect(cluster.record(of: ann).profileVersion == version)
-        guard case .friendCalled(let result) = cluster.call(.friendCall(.profile), by: ann, on: 0) else {
+        guard case .owner(.friendCalled(let result)) = cluster.call(.friendCall(.profile), by: ann, on: 0) else {
             Issue.record("no profile")
             return
         }
@@ -200,7 +200,7 @@ import Testing
         try modify([("AllowType", .text("DENY"))], by: ben)
         cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 2)
         cluster.advance(.milliseconds(100))
-        #expect(cluster.lastAnswer(on: 2) == .chained([ChainOutcome(user: user(ben), code: .forbidden)]))
+        #expect(cluster.lastAnswer(on: 2) == .owner(.chained([ChainOutcome(user: user(ben), code: .forbidden)])))
     }
 
     // MARK: Calls

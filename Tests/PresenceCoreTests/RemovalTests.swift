@@ -228,7 +228,7 @@ import Testing
         cluster.setStatus(ann, "back soon", on: 0)
         var outbox = Outbox()
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 60_000)
-        cluster.processes[0].node.machines.owner.removeUnfollowed(user(ann), in: &outbox[at: later])
+        UserRemoval.remove(user(ann), from: &cluster.processes[0].node.machines.owner, in: &outbox[at: later])
         #expect(cluster.record(of: ann).customStatus == "back soon" && outbox.rows.isEmpty)
     }
 
@@ -287,7 +287,11 @@ import Testing
         pass(15)
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 200_000)
         var found: [UserID] = []
-        for _ in 0..<3 { found += cluster.processes[0].node.machines.owner.usersToRemove(countMax: 256, at: later) }
+        var walk = UserRemoval()
+        for _ in 0..<3 {
+            found += walk.next(
+                of: cluster.processes[0].node.owner.users, cluster.processes[0].node.owner.policies, countMax: 256, at: later)
+        }
         #expect(Set(found).count == 600)
         pass(400)
         #expect(cluster.processes[0].node.statistics.usersOwned == 0)

@@ -383,13 +383,13 @@ func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
     /// Whether a call waits before it hides its user.
-    var isHiding: Bool { !machines.calls.hides.isEmpty || !machines.chain.hiding.isEmpty }
+    var isHiding: Bool { machines.calls.hides.count > 0 || !machines.chain.hiding.isEmpty }
 
     /// Has the time until the next tick not count as a pause after which this node doubts what it knows.
     mutating func skipTime() { machines.cluster.membership.ticks.doubtedFrom = .farFuture }
 
     /// Registers everything that this node hosts with one owner, as after a lost link.
-    mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, &machines.owner, &machines.cluster) }
+    mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, machines.owner, &machines.cluster) }
 
     /// Sends a record to the nodes that watch it.
     mutating func publish(_ record: Record, to watchers: [PeerIndex]) {
@@ -400,7 +400,7 @@ extension Node {
     mutating func carryOut(_ outcome: PendingWrites.Outcome, at now: Now) { machines.carryOut(outcome, at: now) }
 
     /// The part of a tick that concerns relays.
-    mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(&machines.owner, &machines.cluster, at: now) }
+    mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(machines.owner, &machines.cluster, at: now) }
 
     /// Asks all members again, by the present ring, as after a split.
     mutating func beginTransfer(isDemoted: Bool, at now: Now) {
@@ -431,5 +431,18 @@ extension SimulatedDisk {
     mutating func remove(where isGone: (Row) -> Bool) {
         deleteRows(rows.values.filter(isGone))
         while begin() { _ = commit() }
+    }
+}
+
+/// The answer to a call about the visibility, as its user is told it.
+struct ShownVisibility: Equatable {
+    let visibility: Visibility
+    var remnant = Remnant.none
+}
+
+extension CallAnswer {
+    /// The visibility of the answer; nil for an answer without one.
+    var shown: ShownVisibility? {
+        VisibilityAnswer(self).map { ShownVisibility(visibility: $0.privacy.visibility, remnant: $0.remnant) }
     }
 }

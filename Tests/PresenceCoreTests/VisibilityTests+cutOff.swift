@@ -24,24 +24,24 @@ extension VisibilityTests {
         cluster.settle()
     }
 
-    private func answer(_ remnant: Remnant) -> CallAnswer { .visibility(Self.hidden, remnant: remnant) }
+    private func answer(_ remnant: Remnant) -> ShownVisibility { ShownVisibility(visibility: Self.hidden, remnant: remnant) }
 
     @Test("An answer names no time while all members are alive, and after the death of one it names 19 s from there")
     mutating func mayBeSeenUntil() {
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.none))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.none))
         cutOff(2)
         declareDead(2)
         let end = cluster.now.wall + Self.cutOffMax.wholeMilliseconds
         #expect(Self.cutOffMax == .seconds(19))
         for _ in 0..<2 {
             cluster.advance(.seconds(4))
-            #expect(hide("ann", .init(mode: .nobody)) == answer(.until(end)))
+            #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.until(end)))
         }
-        #expect(cluster.call(.getVisibility, by: "ann", on: 0) == answer(.none), "a question changes nothing")
+        #expect(cluster.call(.getVisibility, by: "ann", on: 0)?.shown == answer(.none), "a question changes nothing")
         while cluster.now.wall < end - 100 { cluster.advance(.milliseconds(50)) }
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.until(end)))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.until(end)))
         cluster.advance(.milliseconds(100))
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.none))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.none))
     }
 
     @Test("The time ends at the millisecond at which the member is done") func lastMillisecond() {
@@ -63,11 +63,11 @@ extension VisibilityTests {
         settings.policy.pushReachableStaysOnline = true
         cluster = TestCluster(nodes: 3, settings: settings)
         cluster.login("ann", on: 0, device: "phone", isPushReachable: true)
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.none))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.none))
         cutOff(2)
         declareDead(2)
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.whileCutOff))
-        guard case .visibility(_, .until)? = hide("ben", .init(mode: .nobody)) else {
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.whileCutOff))
+        guard case .owner(.visibility(_, .until))? = hide("ben", .init(mode: .nobody)) else {
             return #expect(Bool(false), "a user whom it does not reach")
         }
     }
@@ -89,18 +89,18 @@ extension VisibilityTests {
         cluster.settle()
         cluster.endHides()
         let answers = cluster.processes[1].answers
-        guard case .visibility(_, .until)? = answers[1_000] else { return #expect(Bool(false), "a user whom push does not reach") }
-        #expect(answers[1_001] == answer(.whileCutOff))
+        guard case .owner(.visibility(_, .until))? = answers[1_000] else { return #expect(Bool(false), "a user whom push does not reach") }
+        #expect(answers[1_001]?.shown == answer(.whileCutOff))
     }
 
     @Test("A member that has left, or was removed by an operator, shows nobody anything") mutating func leftMember() {
         cluster.leave(2)
         cluster.advance(.seconds(1))
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.none))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.none))
         cluster.kill(1)
         let removal = cluster.processes[0].node.removeMember(cluster.processes[1].node.cluster.own.id, at: cluster.now)
         #expect(removal == .removed)
-        #expect(hide("ann", .init(mode: .nobody)) == answer(.none))
+        #expect(hide("ann", .init(mode: .nobody))?.shown == answer(.none))
     }
 
     @Test("A node that is cut off shows a user who has hidden until the named time, and not later") mutating func cutOffNode() throws {
@@ -110,7 +110,7 @@ extension VisibilityTests {
         cluster.subscribe("bob", to: [ann], on: 2)
         cutOff(2)
         declareDead(2)
-        guard case .visibility(_, .until(let end)) = try #require(hide(ann, .init(mode: .nobody))) else {
+        guard case .owner(.visibility(_, .until(let end))) = try #require(hide(ann, .init(mode: .nobody))) else {
             return #expect(Bool(false), "no time")
         }
         #expect(cluster.statuses(told: bob, of: ann) == ["ONLINE"])
@@ -126,7 +126,9 @@ extension VisibilityTests {
         ] as [(Remnant, String)])
     func json(remnant: Remnant, member: String) throws {
         var json = JSONWriter()
-        let answer = CallAnswer.visibility(Self.hidden, remnant: remnant)
+        let privacy = try #require(
+            Privacy(visibility: Self.hidden, writtenAt: .zero, version: .zero, contents: [], named: [], others: nil))
+        let answer = CallAnswer.owner(.visibility(privacy, remnant: remnant))
         try API.write(answer, to: .setVisibility, of: user("ann"), errors: [], policy: SharedPolicy(Policy()), into: &json)
         #expect(String(decoding: json.bytes, as: UTF8.self) == #"{"visibility":"nobody","userIDs":[],"invisible":false"# + member + "}")
     }

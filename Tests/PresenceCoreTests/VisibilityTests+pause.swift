@@ -16,7 +16,9 @@ extension VisibilityTests {
         }
         cluster.settle()
         cluster.advance(.seconds(5))
-        guard case .visibility(_, .until)? = hide(name, .init(mode: .nobody)) else { return #expect(Bool(false), "no time is named") }
+        guard case .owner(.visibility(_, .until))? = hide(name, .init(mode: .nobody)) else {
+            return #expect(Bool(false), "no time is named")
+        }
         cluster.advance(.seconds(20))
     }
 

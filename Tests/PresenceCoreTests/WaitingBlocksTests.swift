@@ -139,7 +139,7 @@ import Testing
         let visibility = cluster.record(of: ann).privacy?.visibility
         #expect(visibility?.isInvisible == true && visibility?.blocked == [user(cid)])
         let answers = cluster.processes[0].answers.filter { $0.key > token }.map(\.value)
-        #expect(answers.contains { if case .visibility(let visibility, _) = $0 { visibility.isInvisible } else { false } })
+        #expect(answers.contains { $0.shown?.visibility.isInvisible == true })
     }
 
     @Test("A new owner hides the user who has blocked, and the caller is answered", arguments: [false, true])
@@ -156,7 +156,7 @@ import Testing
         cluster.advance(.seconds(12))
         #expect(cluster.statuses(told: viewer, of: dan).last == "OFFLINE")
         switch cluster.lastAnswer(on: 0) {
-        case .chained, .blocked: break
+        case .owner(.chained), .owner(.blocked): break
         case .refused(let refusal): #expect(refusal.code == 50001 && refusal.mayTakeEffect)
         case let other: #expect(Bool(false), "the call is answered \(String(describing: other))")
         }

@@ -97,7 +97,7 @@ import Testing
         if grace != 2 { cluster.setStatus("ann", "busy", on: 0) }
         cluster.call(hiding(true), by: "ann", on: 2)
         cluster.advance(.milliseconds(50))
-        #expect(cluster.lastAnswer(on: 2) == .visibility(Visibility().changed(by: .init(isInvisible: true)), remnant: .none))
+        #expect(cluster.lastAnswer(on: 2)?.shown == ShownVisibility(visibility: Visibility().changed(by: .init(isInvisible: true))))
         #expect(told("ann").last == "OFFLINE")
     }
 
@@ -123,7 +123,7 @@ import Testing
         let events = cluster.clients[bob].events.count
         cluster.call(hiding(false), by: "ann", on: 2)
         cluster.advance(.milliseconds(100))
-        #expect(answers(on: 2).suffix(2) == [.visibility(Visibility(), remnant: .none), .visibility(Visibility(), remnant: .none)])
+        #expect(answers(on: 2).suffix(2).compactMap(\.shown) == Array(repeating: ShownVisibility(visibility: Visibility()), count: 2))
         cluster.advance(.seconds(5))
         #expect(cluster.clients[bob].events.count == events)
     }
@@ -283,7 +283,8 @@ import Testing
         if isKilled { cluster.kill(2) } else { cluster.leave(2) }
         cluster.advance(.seconds(8))
         switch cluster.lastAnswer(on: 0) {
-        case .visibility(let visibility, _): #expect(visibility.isInvisible && told(ann).last == "OFFLINE" && shape(ann)[5] == "-2000")
+        case .owner(.visibility(let privacy, _)):
+            #expect(privacy.visibility.isInvisible && told(ann).last == "OFFLINE" && shape(ann)[5] == "-2000")
         case .refused(let refusal): #expect(refusal.code == 50001 && refusal.mayTakeEffect)
         case let other: #expect(Bool(false), "the call is answered \(String(describing: other))")
         }

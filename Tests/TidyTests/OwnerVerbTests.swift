@@ -13,8 +13,8 @@ import Testing
     static let verbs: Set<String> = [
         "accepts", "attach", "beginSync", "carryOut", "contactChanged", "detach", "distrustPositions", "dropUsers", "endSync",
         "expireTombstones", "index", "listsBecameComplete", "listsMayLackEntries", "load", "lose", "nextVersion", "observe", "observeAll",
-        "peersDied", "reassign", "receive", "refresh", "removeBlank", "removeRegistration", "removeUnfollowed", "renewAlone",
-        "restartConfirmations", "ringChanged", "shareFollowersCount", "tick", "unwatch", "usersToRemove", "watch", "write", "writeRenewed",
+        "peersDied", "reassign", "receive", "refresh", "removeBlank", "removeRegistration", "renewAlone", "restartConfirmations",
+        "ringChanged", "shareFollowersCount", "tick", "unwatch", "watch", "write", "writeRenewed",
     ]
 
     private static let core = TidyTests.sources.filter { $0.path.hasPrefix("Sources/PresenceCore/") }

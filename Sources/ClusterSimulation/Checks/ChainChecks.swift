@@ -27,9 +27,9 @@ enum ChainChecks {
             forgetShown(call, by: user, &cluster)
         }
         switch call {
-        case .chain(.setBlocked(_, true)): if cluster.options.kind.hasCrossPlan { cluster.truth.oracles[user].noteHiding() }
+        case .owner(.chain(.setBlocked(_, true))): if cluster.options.kind.hasCrossPlan { cluster.truth.oracles[user].noteHiding() }
         case .getFriendList: cluster.truth.chain.lists[user].isReading = true
-        case .friendCall(let friendCall):
+        case .owner(.friendCall(let friendCall)):
             ProfileChecks.asked(friendCall, by: user, &cluster)
             cluster.truth.groups.ask(friendCall, by: user)
         default: break
@@ -45,9 +45,10 @@ enum ChainChecks {
     /// - Parameter isAlone: whether the node was the only one, so that others do not know the change until they have met it.
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         switch (call.call, answer) {
-        case (.chain(let chainCall), .chained(let outcomes)), (.chain(let chainCall), .blocked(let outcomes, _)):
+        case (.owner(.chain(let chainCall)), .owner(.chained(let outcomes))),
+            (.owner(.chain(let chainCall)), .owner(.blocked(let outcomes, _))):
             decided(outcomes, by: .chain(chainCall), call, isAlone: isAlone, &cluster)
-        case (.getFriendList(let query), .listed(let bytes)):
+        case (.getFriendList(let query), .owner(.listed(let bytes))):
             cluster.truth.chain.lists[call.user].isReading = false
             guard let json = try? JSONReader.read(bytes) else {
                 return cluster.violate(.messagesAreReadable, "not a friend list: \(String(decoding: bytes, as: UTF8.self))")

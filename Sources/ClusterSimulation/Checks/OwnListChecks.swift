@@ -20,8 +20,8 @@ enum OwnListChecks {
     /// Whether a call is about the caller's own lists, and not about the profile.
     static func concern(_ call: Call) -> Bool {
         switch call {
-        case .friendCall(.modifyProfile), .friendCall(.profile): false
-        case .friendCall: true
+        case .owner(.friendCall(.modifyProfile)), .owner(.friendCall(.profile)): false
+        case .owner(.friendCall): true
         default: false
         }
     }
@@ -30,10 +30,10 @@ enum OwnListChecks {
     ///
     /// - Parameter isAlone: whether the node was the only one: see ``ChainChecks/answered(_:to:isAlone:_:)``.
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
-        guard case .friendCalled(let result) = answer else {
+        guard case .owner(.friendCalled(let result)) = answer else {
             return cluster.violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
-        guard case .friendCall(let asked) = call.call else { return }
+        guard case .owner(.friendCall(let asked)) = call.call else { return }
         cluster.truth.groups.answered(result, to: asked, by: call.user, at: cluster.time)
         if case .importFriends(let friends) = asked {
             return BackEndChecks.answered(result, to: friends, call, isAlone: isAlone, &cluster)

@@ -25,7 +25,7 @@ enum ProfileChecks {
     /// Whether a call is about profiles.
     static func concern(_ call: Call) -> Bool {
         switch call {
-        case .friendCall, .getUsersProfile: true
+        case .owner(.friendCall), .getUsersProfile: true
         case .subscribeUserStatus(_, _, _, let type): Subscription.isOfProfile(type)
         case .unsubscribeUserStatus(_, let type): type.map(Subscription.isOfProfile) ?? false
         default: false
@@ -38,7 +38,7 @@ enum ProfileChecks {
     static func answered(_ answer: CallAnswer, to call: SimulatedCall, isAlone: Bool, _ cluster: inout SimulatedCluster) {
         let isTrusted = ChainChecks.isTrusted(isAlone: isAlone, cluster)
         switch (call.call, answer) {
-        case (.friendCall(.modifyProfile(let changes)), .friendCalled(let result)):
+        case (.owner(.friendCall(.modifyProfile(let changes))), .owner(.friendCalled(let result))):
             cluster.stage.counts[.profilesSet] += 1
             let trust: ProfileOracle.Trust = isTrusted ? .complete : cluster.isExcused(by: .clockJumps) ? .none : .partial
             cluster.truth.profiles.answered(changes, by: call.user, askedAt: call.at, trust, at: cluster.time)

@@ -148,7 +148,8 @@ struct OpenCalls {
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             VisibilityChecks.checkVisibility(of: records, inAnswerTo: call, &cluster)
             StreamChecks.checkList(page, of: call, cluster)
-        case (.owner(.setVisibility), .visibility(let rule, let remnant)):
+        case (.owner(.setVisibility), .owner(.visibility(let privacy, let remnant))):
+            let rule = privacy.visibility
             // A later call may be on the disks by now.
             if call.at == cluster.truth.oracles[call.user].askedAt { VisibilityChecks.checkRule(of: rule, askedBy: call, &cluster) }
             cluster.truth.oracles[call.user].acknowledge(
@@ -158,7 +159,7 @@ struct OpenCalls {
         case (.setAppPolicy(let change), .done): PolicyChecks.policyAcknowledged(change, isAlone: isAlone, &cluster)
         case (.owner(.kick), .done): PolicyChecks.kicked(call, &cluster)
         case (.owner(.renew(let session, let expiresAt)), .done): SessionChecks.renewed(session, until: expiresAt, &cluster)
-        case (.chain, .chained), (.chain, .blocked), (.getFriendList, .listed):
+        case (.owner(.chain), .owner(.chained)), (.owner(.chain), .owner(.blocked)), (.getFriendList, .owner(.listed)):
             ChainChecks.answered(answer, to: call, isAlone: isAlone, &cluster)
         case (.owner(.logout(let session)), .done):
             cluster.truth.presences[call.user].excusedUntil = max(
@@ -207,7 +208,7 @@ struct OpenCalls {
                     value: value, askedAt: cluster.time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): PolicyChecks.notePolicyAsked(change, &cluster)
         case .owner(.kick): cluster.truth.reach.doubt(user, at: cluster.time)
-        case .chain, .getFriendList, .friendCall: ChainChecks.asked(call, by: user, &cluster)
+        case .owner(.chain), .getFriendList, .owner(.friendCall): ChainChecks.asked(call, by: user, &cluster)
         case .subscribeUserStatus, .unsubscribeUserStatus: FriendFollowChecks.asked(call, by: user, &cluster)
         default: break
         }

@@ -9,8 +9,8 @@ enum DecidingCall: Hashable {
     /// Nil for a call that decides nothing.
     init?(_ call: Call) {
         switch call {
-        case .chain(let call): self = .chain(call)
-        case .friendCall(.importFriends(let friends)): self = .importFriends(friends)
+        case .owner(.chain(let call)): self = .chain(call)
+        case .owner(.friendCall(.importFriends(let friends))): self = .importFriends(friends)
         default: return nil
         }
     }

@@ -69,7 +69,7 @@ struct ProfileOracle {
 
     /// Records that a call has changed nothing, unless it may still take effect.
     mutating func refused(_ asked: SimulatedCall, mayTakeEffect: Bool) {
-        guard case .friendCall(.modifyProfile(let changes)) = asked.call, !mayTakeEffect else { return }
+        guard case .owner(.friendCall(.modifyProfile(let changes))) = asked.call, !mayTakeEffect else { return }
         for index in indices(changes, asked.user, asked.at).reversed() { writes.remove(at: index) }
     }
 

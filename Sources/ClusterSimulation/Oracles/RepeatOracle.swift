@@ -68,7 +68,7 @@ struct RepeatOracle {
                 story.events[call.position] = event
             }
         case (.publish, _): problem = "a status would be right"
-        case (_, .chained), (_, .blocked), (_, .friendCalled):
+        case (_, .owner(.chained)), (_, .owner(.blocked)), (_, .owner(.friendCalled)):
             let right = call.result(allowType)
             if answer.results?.map(\.code) != [right] { problem = "\(right.rawValue) would be right" }
         default: problem = "a result would be right"
@@ -82,7 +82,7 @@ struct RepeatOracle {
 
 extension CallAnswer {
     /// The results of a call about friends; nil for another answer.
-    fileprivate var results: [ChainOutcome]? { if case .friendCalled(let result) = self { result.users } else { outcomes } }
+    fileprivate var results: [ChainOutcome]? { if case .owner(.friendCalled(let result)) = self { result.users } else { outcomes } }
 }
 
 extension ChainOutcome {

@@ -159,8 +159,8 @@ struct Truth {
     /// Records that a call was refused, and has changed nothing.
     mutating func refused(_ call: SimulatedCall, at now: Nanoseconds) {
         switch call.call {
-        case .chain, .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
-        case .friendCall(let asked):
+        case .owner(.chain), .getFriendList: chain.refused(call, mayTakeEffect: false, at: now)
+        case .owner(.friendCall(let asked)):
             chain.refused(call, mayTakeEffect: false, at: now)
             profiles.refused(call, mayTakeEffect: false)
             groups.refused(asked, by: call.user, at: now)

@@ -45,7 +45,7 @@ extension Calls {
             return .done
         }
         let keyed = AnsweredCalls(request: request, peer: peer, now: now)
-        guard let request = keyed.toPerform(&owner, &cluster) else { return .done }
+        guard let request = keyed.toPerform(owner, &cluster) else { return .done }
         switch request.operation {
         // The smaller side of a split decides nothing for all nodes.
         case .setPolicy where !cluster.peers.isMajority, .kick where !cluster.peers.isMajority:

@@ -139,18 +139,14 @@ struct Calls {
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
             finish(sent.call, pending.answerWhenDone, edge, &cluster)
-        case .chained(let outcomes): finish(sent.call, .chained(outcomes + pending.addedOutcomes), edge, &cluster)
-        case .blocked(let outcomes, let remnant):
-            finish(sent.call, .blocked(outcomes + pending.addedOutcomes, remnant: remnant), edge, &cluster)
         case .listed(let json): ProfileGathering.take(json, for: sent.call, &self, edge, &cluster)
         case .profiles(let profiles): ProfileGathering.take(profiles, to: sent, &self, edge, &cluster)
         case .friendCalled where pending.call.gathersProfiles: ProfileGathering.finishIfComplete(sent.call, &self, edge, &cluster)
-        case .friendCalled(let result): finish(sent.call, .friendCalled(result.adding(pending.addedOutcomes)), edge, &cluster)
+        case .chained, .blocked, .friendCalled:
+            finish(sent.call, .owner(answer.adding(pending.addedOutcomes)), edge, &cluster)
         case .relationsChecked(let found):
             RelationGathering.take(found, by: sent, &self, edge, owner, &cluster, at: now)
             advance(sent.call, edge, owner, &cluster, at: now)
-        case .visibility(let privacy, let remnant):
-            finish(sent.call, .visibility(privacy.visibility, remnant: remnant), edge, &cluster)
         // The answer of one owner is the whole answer.
         default: finish(sent.call, .owner(answer), edge, &cluster)
         }

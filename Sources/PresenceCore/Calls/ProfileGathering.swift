@@ -27,7 +27,7 @@ enum ProfileGathering {
     ) {
         guard case .getFriendList(let query)? = calls.waiting[index]?.call, query.withProfile,
             let caller = calls.waiting[index]?.caller, let friends = FriendPage(list)?.users(besides: caller)
-        else { return calls.finish(index, .listed(list), edge, &cluster) }
+        else { return calls.finish(index, .owner(.listed(list)), edge, &cluster) }
         calls.waiting[index]?.answered.profiles.list = list
         ask(for: friends, index, &calls, edge, &cluster)
     }
@@ -84,7 +84,7 @@ enum ProfileGathering {
             calls.finish(index, .profiles(pending.users.map(profile), users: pending.users), edge, &cluster)
         case (.getFriendList, let list?):
             let page = FriendPage(list)?.json { profile(UserID($0, besides: pending.caller))?.json }
-            calls.finish(index, .listed(page ?? list), edge, &cluster)
+            calls.finish(index, .owner(.listed(page ?? list)), edge, &cluster)
         default: calls.finish(index, .refused(.unavailable), edge, &cluster)
         }
     }

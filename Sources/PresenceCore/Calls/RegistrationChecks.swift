@@ -75,26 +75,21 @@ extension PendingCalls.Pending {
     var unknownOutcomes: [ChainOutcome] { excluded.map { ChainOutcome(user: $0, code: .noSuchUser) } }
 }
 
-extension FriendCallResult {
-    /// The result with those of more users.
-    func adding(_ outcomes: [ChainOutcome]) -> FriendCallResult { FriendCallResult(code: code, users: users + outcomes, json: json) }
-}
-
 extension Call {
     /// The users whom the call adds, blocks or unsubscribes from. Other calls of the chain concern users in the caller's lists.
     fileprivate var checkedTargets: [UserID] {
         switch self {
         case .unsubscribeUserStatus(let targets, _): targets ?? []
-        case .chain(.add(let other, _, _, _)): [other]
-        case .chain(.setBlocked(let users, true)): users
-        case .friendCall(.importFriends(let friends)): friends.map(\.user)
+        case .owner(.chain(.add(let other, _, _, _))): [other]
+        case .owner(.chain(.setBlocked(let users, true))): users
+        case .owner(.friendCall(.importFriends(let friends))): friends.map(\.user)
         default: []
         }
     }
 
     /// The answer of a call about the caller's lists with these results.
     fileprivate func answer(_ outcomes: [ChainOutcome]) -> CallAnswer {
-        if case .chain = self { .chained(outcomes) } else { .friendCalled(FriendCallResult(users: outcomes)) }
+        if case .owner(.chain) = self { .owner(.chained(outcomes)) } else { .owner(.friendCalled(FriendCallResult(users: outcomes))) }
     }
 
     /// The call without some of its users. A call that adds one of them becomes a block of nobody, which changes nothing.
@@ -102,8 +97,8 @@ extension Call {
         guard !users.isEmpty else { return self }
         let isKnown = { (user: UserID) in !users.contains(user) }
         return switch self {
-        case .chain: .chain(.setBlocked(checkedTargets.filter(isKnown), true))
-        case .friendCall(.importFriends(let friends)): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
+        case .owner(.chain): .chain(.setBlocked(checkedTargets.filter(isKnown), true))
+        case .owner(.friendCall(.importFriends(let friends))): .friendCall(.importFriends(friends.filter { isKnown($0.user) }))
         default: self
         }
     }

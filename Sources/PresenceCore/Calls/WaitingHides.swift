@@ -40,8 +40,6 @@ struct WaitingHides {
     /// The time of the next ``takeDue(_:at:)`` that may have a result; far in the future for none.
     private(set) var nextEnd = Instant.farFuture
 
-    var isEmpty: Bool { queues.isEmpty }
-
     /// Keeps a request that must wait.
     ///
     /// Later calls of the same user wait with it, so that they stay in order. If too many calls of the user wait, one more is refused: were

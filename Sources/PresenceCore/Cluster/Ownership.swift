@@ -3,22 +3,10 @@ import PresenceWire
 /// The slots that this node may decide about: by the present ring, by the next one, and by the rows that it still has to receive.
 ///
 /// Only this type knows that a ring is changing. Each node offers every other node the slots that the other keeps (``Handoff``). A slot
-/// that is new to its owner is ``Slot/acquiring`` until all members have answered, because any of them may have an acknowledged change.
+/// that is new to its owner is acquiring until all members have answered, because any of them may have an acknowledged change.
 ///
 /// The Architecture page has the table of the transitions. `OwnershipTests` has a test for each.
 struct Ownership {
-    /// The state of a slot at this node.
-    enum Slot: Equatable {
-        /// Another node keeps it.
-        case none
-        /// Another node owns it; this one keeps its rows.
-        case replica
-        /// This node owns it, and has not yet received the rows of the others. It neither answers nor writes for its users.
-        case acquiring
-        /// This node owns it and decides.
-        case active
-    }
-
     /// A ring that is prepared while the present one holds.
     ///
     /// Each node fetches the rows that it keeps by it, and all change when all have them.
@@ -165,13 +153,7 @@ struct Ownership {
     func owner(of user: UserID) -> PeerIndex { placement.owner(of: user) }
 
     /// Whether this node decides about a slot now.
-    func decides(_ slot: PresenceWire.Slot) -> Bool { placement.owner(of: slot) == 0 && transfer.isActive(slot) }
-
-    /// The current state of a slot at this node.
-    func state(of slot: PresenceWire.Slot) -> Slot {
-        if placement.owner(of: slot) == 0 { return transfer.isActive(slot) ? .active : .acquiring }
-        return placement.isKept(slot, by: 0) ? .replica : .none
-    }
+    func decides(_ slot: Slot) -> Bool { placement.owner(of: slot) == 0 && transfer.isActive(slot) }
 
     /// Whether the members are those of the present ring.
     var isStable: Bool { ring.awaitedID == nil }
@@ -205,7 +187,7 @@ struct Ownership {
     }
 
     /// A test for slots that this node keeps neither by the present ring nor by the prepared one.
-    var isNotKept: (PresenceWire.Slot) -> Bool {
+    var isNotKept: (Slot) -> Bool {
         let (placement, next) = (placement, ring.preparation?.placement)
         return { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
     }
@@ -421,7 +403,7 @@ struct Ownership {
     }
 
     /// Whether a slot's rows were requested from a peer that has not sent all of them.
-    func awaits(_ slot: PresenceWire.Slot, from peer: PeerIndex) -> Bool {
+    func awaits(_ slot: Slot, from peer: PeerIndex) -> Bool {
         transfer.awaits(slot, from: peer) || prefetch.awaits(slot, from: peer)
     }
 

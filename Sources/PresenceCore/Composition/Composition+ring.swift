@@ -78,7 +78,7 @@ extension Composition {
         chain.drop(where: isMoved, owner, &cluster, at: now)
         calls.hides.drop(where: isMoved)
         edge.dropMisrouted(where: isMoved)
-        edge.reregister(where: isMoved, &owner, &cluster)
+        edge.reregister(where: isMoved, owner, &cluster)
         calls.retry(at: now) { isMoved($0.request.user) }
     }
 

@@ -157,7 +157,7 @@ struct Composition: ~Copyable {
             cluster.send(.end(session, user: user, reason: SessionEnd.logout), to: peer)
         }
         if !cluster.outbox.lists.isEmpty {
-            for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, &owner, &cluster) }
+            for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, owner, &cluster) }
         }
     }
 
@@ -184,7 +184,7 @@ struct Composition: ~Copyable {
     /// The next batch for a peer: see ``Node/nextBatch(for:at:)``.
     mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
         cluster.links.endTransmission(to: peer)
-        edge.fill(peer, &owner, &cluster)
+        edge.fill(peer, owner, &cluster)
         cluster.links.endTransmission(to: peer)
         var claim = cluster.ownership.incompleteSince
         if let named = edge.relays.namedFrom(peer) { claim = min(claim ?? named, named) }
@@ -194,7 +194,7 @@ struct Composition: ~Copyable {
     /// Handles an owner's rejection of `users`. An empty list says that it now decides about all its users.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty {
-            edge.retryMisrouted(by: peer, &owner, &cluster)
+            edge.retryMisrouted(by: peer, owner, &cluster)
             calls.retryMisrouted(by: peer, edge, owner, &cluster, at: now)
         } else {
             edge.onMisrouted(users, from: peer, cluster, at: now)
@@ -220,7 +220,7 @@ struct Composition: ~Copyable {
         edge.sweep(&cluster, at: now)
         expire(at: now)
         OpenDeletions.resume(&owner, &cluster, at: now, next: &nextResumptionAt)
-        edge.retryMisrouted(&owner, &cluster, at: now)
+        edge.retryMisrouted(owner, &cluster, at: now)
         perform(SlotTransfer.advance(&cluster, at: now), at: now)
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
@@ -237,7 +237,7 @@ struct Composition: ~Copyable {
         repair.compare(owner, &cluster, at: now)
         replication.followCompleteness(cluster, at: now)
         if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }
-        edge.verifyRelayed(&owner, &cluster, at: now)
+        edge.verifyRelayed(owner, &cluster, at: now)
         edge.updatePosition(durable: replication.lease.durable, &owner, &cluster, at: now)
     }
 
@@ -252,12 +252,12 @@ struct Composition: ~Copyable {
     /// Sends signs of life and due digests: see ``Node/beat(at:)``.
     mutating func beat(at now: Now) {
         cluster.countBeat()
-        edge.comparison.sendDigests(&owner, &cluster, at: now)
+        edge.comparison.sendDigests(owner, &cluster, at: now)
         for _ in 0..<min(cluster.peers.count - 1, cluster.settings.beatPeersMax) {
             let peer = nextBeatPeer
             nextBeatPeer = nextBeatPeer % (cluster.peers.count - 1) + 1
             guard cluster.links.isUp(peer) else { continue }
-            edge.relays.nameRelayed(to: peer, &owner, &cluster)
+            edge.relays.nameRelayed(to: peer, owner, &cluster)
             cluster.links[peer].beat()
             cluster.transmit(to: peer)
         }

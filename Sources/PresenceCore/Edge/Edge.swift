@@ -56,7 +56,7 @@ package struct Edge: ~Copyable {
     // MARK: Gateways
 
     /// Handles a message of a gateway of this node.
-    mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         switch message {
         case .open(let attach):
             if attach.kind == .session { loginsCount += 1 }
@@ -67,7 +67,7 @@ package struct Edge: ~Copyable {
             cluster.send(.detach(detach), toOwnerOf: detach.user)
         case .subscribe(let users):
             let (new, deliveries) = fanOut.subscribe(users, gateway: gateway)
-            register(new, &owner, &cluster)
+            register(new, owner, &cluster)
             for delivery in deliveries { cluster.deliver(delivery) }
         case .release(let users):
             fanOut.release(users, gateway: gateway, at: now)
@@ -139,11 +139,11 @@ package struct Edge: ~Copyable {
     // MARK: Registrations
 
     /// Registers newly watched users with their owners, one message for each owner.
-    mutating func register(_ users: [UserID], _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func register(_ users: [UserID], _ owner: borrowing Owner, _ cluster: inout Cluster) {
         for (peer, users) in cluster.placement.grouped(users) {
             if mayKnowLess(peer, cluster) {
                 for user in users { peers[peer].registrations.append(viewOf: user) }
-                fill(peer, &owner, &cluster)
+                fill(peer, owner, &cluster)
                 continue
             }
             for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
@@ -154,21 +154,21 @@ package struct Edge: ~Copyable {
     }
 
     /// Registers the sessions and views of the users for which `isMoved` holds.
-    mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: inout Owner, _ cluster: inout Cluster) {
-        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), &owner, &cluster)
+    mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: borrowing Owner, _ cluster: inout Cluster) {
+        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), owner, &cluster)
     }
 
-    private mutating func reregister(_ users: [UserID], _ owner: inout Owner, _ cluster: inout Cluster) {
+    private mutating func reregister(_ users: [UserID], _ owner: borrowing Owner, _ cluster: inout Cluster) {
         reregister(
-            sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) }, &owner, &cluster)
+            sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) }, owner, &cluster)
     }
 
     private mutating func reregister(
-        sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: inout Owner, _ cluster: inout Cluster
+        sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         for user in hosted { peers[cluster.owner(of: user)].registrations.append(sessionsOf: user) }
         for user in watched { peers[cluster.owner(of: user)].registrations.append(viewOf: user) }
-        for peer in Set((hosted + watched).map { cluster.owner(of: $0) }).sorted() { fill(peer, &owner, &cluster) }
+        for peer in Set((hosted + watched).map { cluster.owner(of: $0) }).sorted() { fill(peer, owner, &cluster) }
     }
 
     /// Asks `peer` for its hashes of this node's sessions and views, to register the ranges that differ
@@ -186,7 +186,7 @@ package struct Edge: ~Copyable {
     }
 
     /// Registers all sessions and views of a peer's users in some ranges of slots. Those that are not named have ended.
-    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         let placement = cluster.placement
         peers[peer].registrationID += 1
         peers[peer].registrations.begin(registrationID: peers[peer].registrationID)
@@ -194,14 +194,14 @@ package struct Edge: ~Copyable {
         let isConcerned = { (slot: Slot) in placement.owner(of: slot) == peer && ranges.contains(slot) }
         for user in sessions.reregister(slots: isConcerned) { peers[peer].registrations.append(sessionsOf: user) }
         for user in fanOut.unconfirm(slots: isConcerned) { peers[peer].registrations.append(viewOf: user) }
-        fill(peer, &owner, &cluster)
+        fill(peer, owner, &cluster)
     }
 
     /// Handles an owner's hashes of this node's sessions and views: registers the ranges that differ.
     ///
     /// Only the answer to the last question on the current links counts, because nothing was lost before it.
     mutating func onRegistered(
-        _ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster
+        _ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         guard let ring = peers[peer].registrations.compared(registrationID: registrationID) else { return }
         let placement = cluster.placement
@@ -210,7 +210,7 @@ package struct Edge: ~Copyable {
         let isEqual = { (slot: Slot) in placement.owner(of: slot) == peer && !differing.contains(slot) }
         sessions.confirm(slots: isEqual)
         for delivery in fanOut.confirm(slots: isEqual) { cluster.deliver(delivery) }
-        if !differing.isEmpty { resync(peer, ranges: differing, &owner, &cluster) }
+        if !differing.isEmpty { resync(peer, ranges: differing, owner, &cluster) }
     }
 
     /// The ranges of slots in which this node's sessions and views differ from a peer's hashes.
@@ -226,11 +226,11 @@ package struct Edge: ~Copyable {
     }
 
     /// Schedules sending a user's subscription list to a peer, as its owner.
-    mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         if peer == 0 { return cluster.send(.listUpdate(owner.list(of: user)), to: 0) }
         guard cluster.links.isUp(peer) else { return }
         peers[peer].registrations.append(listOf: user)
-        fill(peer, &owner, &cluster)
+        fill(peer, owner, &cluster)
     }
 
     /// Adds views of users to the registration of a peer.
@@ -239,7 +239,7 @@ package struct Edge: ~Copyable {
     }
 
     /// Sends the registration of a peer, as long as its link has room.
-    mutating func fill(_ peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func fill(_ peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard !peers[peer].registrations.isEmpty else { return }
         guard cluster.links.isUp(peer) else { return peers[peer].registrations.reset() }
         var watches: [Watch] = []
@@ -295,17 +295,17 @@ package struct Edge: ~Copyable {
     }
 
     /// Registers again the users that a peer has rejected, because it now decides about all its users.
-    mutating func retryMisrouted(by peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func retryMisrouted(by peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         let (users, placement) = (misrouted.takeAll(), cluster.placement)
         misrouted = users.filter { placement.owner(of: $0) != peer }
-        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }), &owner, &cluster)
+        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }), owner, &cluster)
     }
 
     /// Registers misrouted users again when it is time. Called at every tick.
-    mutating func retryMisrouted(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func retryMisrouted(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         guard misroutedRetryAt <= now.instant else { return }
         misroutedRetryAt = .farFuture
-        reregister(Self.distinct(misrouted.takeAll()), &owner, &cluster)
+        reregister(Self.distinct(misrouted.takeAll()), owner, &cluster)
     }
 
     /// Drops misrouted users for whom `isMoved` holds, because a new ring registers them with their new owner.

@@ -29,8 +29,6 @@ struct FanOut {
         var allowance = PushPacing.Allowance()
     }
 
-    typealias Index = UserTable<Int>.Index
-
     private let settings: CoreSettings
     private var views = UserTable<View>()
     /// The visibilities as their owners have sent them, of users whose hidden views this node has raised

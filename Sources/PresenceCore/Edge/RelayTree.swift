@@ -94,7 +94,7 @@ struct RelayTree {
     // MARK: Repair
 
     /// Lists to a peer the versions that relays should have forwarded to it.
-    mutating func nameRelayed(to peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
+    mutating func nameRelayed(to peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         let named = peers[peer].relays.takeUsers().compactMap { owner.users.version(of: $0) }
         for start in stride(from: 0, to: named.count, by: Message.offerSlotsMax) {
             cluster.send(.relayed(Array(named[start..<min(start + Message.offerSlotsMax, named.count)])), to: peer)

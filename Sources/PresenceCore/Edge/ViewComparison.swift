@@ -17,7 +17,7 @@ struct ViewComparison {
     /// Sends every peer the hashes of its views and sessions, as known here, for the next ranges of slots. Called at every beat.
     ///
     /// One walk over the users of a range serves all peers. A digest leaves after all deltas that were queued before it.
-    mutating func sendDigests(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func sendDigests(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         guard let ranges = nextRanges(peersCount: cluster.peers.count, cluster.settings, at: now), cluster.ownership.acquiringCount == 0
         else { return }
         let linked = cluster.peers.alive.filter { cluster.links.isUp($0) }
@@ -69,7 +69,7 @@ extension Edge {
     ///
     /// A change under way is a false alarm, which costs an exchange and changes nothing.
     mutating func onViewDigest(
-        _ hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster
+        _ hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         let placement = cluster.placement
         guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, cluster.links.isUp(peer) else { return }
@@ -80,11 +80,13 @@ extension Edge {
             let slots = ViewDigest.slots(of: range)
             return fanOut.hash(of: slots, where: isOwned) ^ sessions.hash(of: slots, where: isOwned)
         }
-        if let differing { resync(peer, ranges: differing, &owner, &cluster) }
+        if let differing { resync(peer, ranges: differing, owner, &cluster) }
     }
 
     /// Answers a peer with this owner's hashes of the peer's views and sessions. The answer leaves after everything sent before it.
-    func onRequestRegistered(registrationID: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
+    func onRequestRegistered(
+        registrationID: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster
+    ) {
         let isComparable = ring == cluster.placement.id && cluster.ownership.acquiringCount == 0
         cluster.outbox.send(
             .registered(registrationID: registrationID, isComparable ? owner.users.registeredHashes(of: peer) : []), to: peer)
@@ -92,18 +94,18 @@ extension Edge {
 
     /// Requests from the owners the records that no relay has forwarded in time. Until the answer they count as unknown. Called at every
     /// tick.
-    mutating func verifyRelayed(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func verifyRelayed(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         for peer in cluster.peers.indices where relays.isWaiting(for: peer) {
-            if let overdue = relays.takeOverdue(from: peer, fanOut, at: now) { ask(peer, for: overdue, &owner, &cluster) }
+            if let overdue = relays.takeOverdue(from: peer, fanOut, at: now) { ask(peer, for: overdue, owner, &cluster) }
             relays.believe(peer)
         }
     }
 
-    private mutating func ask(_ peer: PeerIndex, for missing: [SlotHash], _ owner: inout Owner, _ cluster: inout Cluster) {
+    private mutating func ask(_ peer: PeerIndex, for missing: [SlotHash], _ owner: borrowing Owner, _ cluster: inout Cluster) {
         for slot in missing.map(\.slot) where cluster.placement.owner(of: slot) == peer {
             relays.countMissed()
             append(viewsOf: fanOut.unconfirm(slot), to: peer)
         }
-        fill(peer, &owner, &cluster)
+        fill(peer, owner, &cluster)
     }
 }

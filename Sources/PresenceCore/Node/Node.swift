@@ -183,7 +183,7 @@ public struct Node: ~Copyable {
     /// Handles a message of a gateway of this node.
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
         wake(at: now)
-        machines.edge.receive(message, from: gateway, &machines.owner, &machines.cluster, at: now)
+        machines.edge.receive(message, from: gateway, machines.owner, &machines.cluster, at: now)
         run(at: now)
     }
 
@@ -317,9 +317,9 @@ public struct Node: ~Copyable {
             machines.calls.onAnswer(answer, to: id, from: peer, machines.edge, machines.owner, &machines.cluster, at: now)
         case .misrouted(let users): machines.onMisrouted(users, from: peer, at: now)
         case .requestRegistered(let registrationID, let ring):
-            machines.edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, &machines.owner, &machines.cluster)
+            machines.edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .registered(let registrationID, let hashes):
-            machines.edge.onRegistered(hashes, registrationID: registrationID, from: peer, &machines.owner, &machines.cluster)
+            machines.edge.onRegistered(hashes, registrationID: registrationID, from: peer, machines.owner, &machines.cluster)
         case .beginSync(let registrationID, let ranges):
             machines.reports.onBeginSync(Owner.Registration(id: registrationID, ranges: ranges), from: peer, owner: &machines.owner)
         case .endSync(let registrationID):
@@ -332,7 +332,7 @@ public struct Node: ~Copyable {
             machines.edge.relays.onRelayed(
                 slots, from: peer, machines.edge.fanOut, retryInterval: machines.cluster.settings.retryInterval, at: now)
         case .viewDigest(let ring, let first, let hashes):
-            machines.edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, &machines.owner, &machines.cluster)
+            machines.edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, machines.owner, &machines.cluster)
         case .watched(let watched): machines.edge.onWatched(watched, from: peer, &machines.owner, &machines.cluster, at: now)
         // A former owner's list may have been on its way. The current owner sends the whole list when the session is registered with it.
         case .listUpdate(let list):

@@ -39,7 +39,6 @@ package struct Owner: ~Copyable {
     private(set) var sessionNews = SessionNews()
     /// The number of members of the ring.
     private(set) var nodesCount = 1
-    private var removal = UserRemoval()
     /// The users of this node, owned or not, whose deletions have not ended.
     private(set) var openDeletions: Set<UserID> = []
 
@@ -249,16 +248,6 @@ package struct Owner: ~Copyable {
         turn.outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) } + users[user].lists.rows(of: id)
         counters.usersRemoved += 1
         users.remove(user)
-    }
-
-    /// The users among the next `countMax` indices that may be removed if nobody follows them.
-    mutating func usersToRemove(countMax: Int, at now: Now) -> [UserID] {
-        removal.next(of: users, policies, countMax: countMax, at: now)
-    }
-
-    /// Removes a user without followers on any node, unless something has changed meanwhile.
-    mutating func removeUnfollowed(_ id: UserID, in turn: inout Turn) {
-        UserRemoval.remove(id, from: &self, in: &turn)
     }
 
     /// The next time at which ``tick(in:)`` has work.

@@ -23,6 +23,8 @@ struct FollowedQuestions {
     private static let interval = Duration.milliseconds(100)
 
     private(set) var question: Question?
+    /// The walk over all users.
+    private var walk = UserRemoval()
     private var nextAt = Instant(nanoseconds: 0)
 
     /// Whether this node, and all others as far as it knows, know all followers.
@@ -43,7 +45,7 @@ struct FollowedQuestions {
         guard owner.policies.removesUsers, knowsFollowers(owner, cluster) else { return }
         let questionsCount = max(Int(cluster.settings.removalInterval / Self.interval), 1)
         let share = owner.users.allIndices.count / questionsCount + 1
-        let users = owner.usersToRemove(countMax: min(share, Self.usersMax), at: now)
+        let users = walk.next(of: owner.users, owner.policies, countMax: min(share, Self.usersMax), at: now)
         guard !users.isEmpty else { return }
         let (id, ring, others) = (cluster.nextTicket(), cluster.placement.id, cluster.peers.alive)
         question = Question(
@@ -81,7 +83,7 @@ struct FollowedQuestions {
         guard question.ring == cluster.placement.id, knowsFollowers(owner, cluster) else { return }
         cluster.outbox.writeInBulk { outbox in
             for user in question.users where owner.users.followersCount(of: user) == 0 && !question.followed.contains(user) {
-                owner.removeUnfollowed(user, in: &outbox[at: now])
+                UserRemoval.remove(user, from: &owner, in: &outbox[at: now])
             }
         }
     }

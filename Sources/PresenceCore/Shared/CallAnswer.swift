@@ -23,7 +23,9 @@ public struct UserRelation: Hashable, Sendable {
 
 /// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
-    /// The answer of one owner, which is the whole answer. Indirect, so that effects stay small: each call copies some.
+    /// The answer of one owner, which is the whole answer, or one of its form: the calling node has added what other nodes know.
+    ///
+    /// Indirect, so that effects stay small: each call copies some.
     indirect case owner(Answer)
     /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
@@ -40,16 +42,6 @@ public enum CallAnswer: Equatable, Sendable {
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case refused(Refusal)
-    /// Answers `setVisibility` and `getVisibility`.
-    case visibility(Visibility, remnant: Remnant = .none)
-    /// Answers the calls of the relationship chain, with the result for each user.
-    case chained([ChainOutcome])
-    /// Answers `addBlackList` while a dead member may show the blocker to the blocked users.
-    case blocked([ChainOutcome], remnant: Remnant)
-    /// Answers `getFriendList` with a JSON object.
-    case listed([UInt8])
-    /// The result of a call about the caller's own lists of the relationship chain.
-    case friendCalled(FriendCallResult)
     /// Answers `checkRelations`, in the order of the call.
     case relationsChecked([UserRelation])
     /// Answers `getUsersProfile` in the order of the request; nil if the owner of the user was not reachable.
@@ -58,10 +50,6 @@ public enum CallAnswer: Equatable, Sendable {
     case sessions([Record?], users: [UserID], [UserID: [UserSession]], asOf: Milliseconds)
     /// Answers `getSessions` with the caller's open sessions, and the one that calls; nil if it is not known.
     case ownSessions([UserSession], current: SessionID?)
-    /// Answers `onlineUsers` with a page and the number of all.
-    case onlineUsers([OnlineUser], total: Int)
-    /// Answers `replayWebhooks` with the number of events, and whether all nodes have kept what they were asked for.
-    case replayed(eventsCount: Int, isComplete: Bool)
     /// Answers `exportUser`.
     indirect case userExported(UserExport)
     /// Answers `deleteUser`.
@@ -77,10 +65,18 @@ public enum CallAnswer: Equatable, Sendable {
     public static let done = CallAnswer.owner(.done)
 
     /// The results of a call of the relationship chain; nil for another answer.
-    package var outcomes: [ChainOutcome]? {
+    package var outcomes: [ChainOutcome]? { ChainAnswer(self)?.outcomes }
+}
+
+extension Answer {
+    /// The answer to a call of the relationship chain with the results of more users; any other answer as it is.
+    func adding(_ outcomes: [ChainOutcome]) -> Answer {
         switch self {
-        case .chained(let outcomes), .blocked(let outcomes, _): outcomes
-        default: nil
+        case .chained(let known): .chained(known + outcomes)
+        case .blocked(let known, let remnant): .blocked(known + outcomes, remnant: remnant)
+        case .friendCalled(let result):
+            .friendCalled(FriendCallResult(code: result.code, users: result.users + outcomes, json: result.json))
+        default: self
         }
     }
 }

@@ -46,8 +46,6 @@ public struct CoreSettings: Sendable, Equatable {
     ///
     /// With four beats a second that is about a thousand batches a second when nothing happens.
     public var beatPeersMax = 256
-    /// The time that a session may have a full queue before it is cut off. Default 60 s.
-    public var slowReaderTimeout: Duration = .seconds(60)
     /// Most operations of one node that wait for owners. One more is answered 50002. Default 100,000.
     public var callsMax = 100_000
     /// Most calls of `setVisibility` of one node that wait until a lost user would be OFFLINE: 4,000 by default. One more hides its user at

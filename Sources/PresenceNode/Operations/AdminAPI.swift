@@ -412,7 +412,7 @@ extension AdminAPI {
         shell.eventLoop.execute {
             api.shell.perform(call, caller: caller) { answer in
                 eventLoop.execute {
-                    guard case .onlineUsers(let users, _) = answer else { return api.cutExport(token, .failed) }
+                    guard case .owner(.onlineUsers(let users, _)) = answer else { return api.cutExport(token, .failed) }
                     api.send(users, to: token, isLast: users.count < limit)
                 }
             }

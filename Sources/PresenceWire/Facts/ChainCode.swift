@@ -112,6 +112,26 @@ public struct ChainOutcome: Hashable, Sendable {
     public init(user: UserID, code: ChainCode) { (self.user, self.code) = (user, code) }
 }
 
+extension ChainCall: OwnRequest {
+    public typealias Answer = ChainAnswer
+}
+
+/// The results of a ``ChainCall``, and after a block how long a dead member may show the blocker to the blocked users.
+public struct ChainAnswer: OwnAnswer {
+    public let outcomes: [ChainOutcome]
+    public let remnant: Remnant
+
+    public init?(_ answer: Answer) {
+        switch answer {
+        case .chained(let outcomes): (self.outcomes, remnant) = (outcomes, .none)
+        case .blocked(let outcomes, let remnant): (self.outcomes, self.remnant) = (outcomes, remnant)
+        default: return nil
+        }
+    }
+
+    public var answer: Answer { remnant == .none ? .chained(outcomes) : .blocked(outcomes, remnant: remnant) }
+}
+
 /// A command on its way to the owner of `pair.other`.
 public struct ChainApply: Hashable, Sendable {
     public let pair: ChainPair
@@ -204,6 +224,25 @@ public struct FriendQuery: Hashable, Sendable {
     public init(since: String? = nil, cursor: Cursor? = nil, limit: Int = FriendQuery.limitMax, withProfile: Bool = false) {
         (self.since, self.cursor, self.limit, self.withProfile) = (since, cursor, limit, withProfile)
     }
+}
+
+extension FriendQuery: OwnRequest {
+    public typealias Answer = ListedFriends
+}
+
+/// A page of the friend list, or its changes.
+public struct ListedFriends: OwnAnswer {
+    /// A JSON object.
+    public let json: [UInt8]
+
+    public init(json: [UInt8]) { self.json = json }
+
+    public init?(_ answer: Answer) {
+        guard case .listed(let json) = answer else { return nil }
+        self.json = json
+    }
+
+    public var answer: Answer { .listed(json) }
 }
 
 extension FriendQuery {

@@ -100,8 +100,12 @@ public struct FriendImport: Hashable, Sendable {
     public init(user: UserID) { self.user = user }
 }
 
+extension FriendCall: OwnRequest {
+    public typealias Answer = FriendCallResult
+}
+
 /// The result of a ``FriendCall``.
-public struct FriendCallResult: Hashable, Sendable {
+public struct FriendCallResult: OwnAnswer {
     /// Longest ``json`` that an owner sends, in bytes. The answer shares a batch between two nodes with other messages.
     public static let jsonBytesMax = Limits.batchBytesMax * 3 / 4
 
@@ -115,4 +119,11 @@ public struct FriendCallResult: Hashable, Sendable {
     public init(code: ChainCode = .done, users: [ChainOutcome] = [], json: [UInt8] = []) {
         (self.code, self.users, self.json) = (code, users, json)
     }
+
+    public init?(_ answer: Answer) {
+        guard case .friendCalled(let result) = answer else { return nil }
+        self = result
+    }
+
+    public var answer: Answer { .friendCalled(self) }
 }

@@ -554,8 +554,8 @@ extension Record {
 
     /// The time of a change that viewers see, in milliseconds. It increases with each change, so that a viewer notices a missed one.
     ///
-    /// It is later than the last return of a user who had hidden, up to which viewers see the times of the hidden view. A clock that was set
-    /// back may not have reached either.
+    /// It is later than the last return of a user who had hidden, up to which viewers see the times of the hidden view. A clock that was
+    /// set back may not have reached either.
     public func timeOfChange(at wall: Milliseconds) -> Milliseconds { max(wall, lastUpdateTime + 1, (privacy?.lastReturn ?? -1) + 1) }
 
     /// The record for a viewer who may see the user again.

@@ -46,9 +46,6 @@ public struct Profile: Hashable, Sendable {
 
     public init() {}
 
-    /// The version of the newest field; ``Version/zero`` for none.
-    public var newestVersion: Version { fields.reduce(.zero) { max($0, $1.version) } }
-
     /// The value of a field; nil if it was never set.
     public subscript(name: String) -> FieldValue? {
         let index = index(of: name)

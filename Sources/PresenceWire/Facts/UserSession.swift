@@ -88,6 +88,23 @@ public struct OnlineQuery: Hashable, Sendable {
     }
 }
 
+extension OnlineQuery: OwnRequest {
+    public typealias Answer = OnlineUsersAnswer
+}
+
+/// The next users of an ``OnlineQuery`` in order, and the number of all ONLINE users of the app: of one node, or of all.
+public struct OnlineUsersAnswer: OwnAnswer {
+    public let users: [OnlineUser]
+    public let total: UInt64
+
+    public init?(_ answer: Answer) {
+        guard case .onlineUsers(let users, let total) = answer else { return nil }
+        (self.users, self.total) = (users, total)
+    }
+
+    public var answer: Answer { .onlineUsers(users, total: total) }
+}
+
 /// A user who is ONLINE, in a list of such users.
 public struct OnlineUser: Hashable, Sendable {
     public var user: UserID

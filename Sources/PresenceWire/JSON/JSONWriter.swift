@@ -254,14 +254,6 @@ extension JSONWriter {
             if isOwn, let session = event.session { json.member("sessionID", session.description) }
         }
     }
-
-    /// Writes a member with a list of `UserStatus`.
-    public mutating func member(_ name: StaticString, _ records: [Record]) {
-        key(name)
-        array { json in
-            for record in records { json.userStatus(record) }
-        }
-    }
 }
 
 extension StatusType {

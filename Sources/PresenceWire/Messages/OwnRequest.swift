@@ -43,6 +43,46 @@ public struct RecordAnswer: OwnAnswer {
     public var answer: Answer { .record(record) }
 }
 
+/// The number of webhook events that are delivered once more, and whether all that were asked for are kept: of one node, or of all.
+public struct ReplayAnswer: OwnAnswer {
+    public let eventsCount: UInt64
+    public let isComplete: Bool
+
+    public init?(_ answer: Answer) {
+        guard case .replayed(let eventsCount, let isComplete) = answer else { return nil }
+        (self.eventsCount, self.isComplete) = (eventsCount, isComplete)
+    }
+
+    public var answer: Answer { .replayed(eventsCount: eventsCount, isComplete: isComplete) }
+}
+
+/// The user's visibility, and how long a dead member may show what it hides.
+public struct VisibilityAnswer: OwnAnswer {
+    /// The visibility without the friends, whom no answer names. The caller is shown ``Privacy/visibility`` alone.
+    public let privacy: Privacy
+    public let remnant: Remnant
+
+    public init(privacy: Privacy, remnant: Remnant = .none) { (self.privacy, self.remnant) = (privacy, remnant) }
+
+    public init?(_ answer: Answer) {
+        guard case .visibility(let privacy, let remnant) = answer else { return nil }
+        (self.privacy, self.remnant) = (privacy, remnant)
+    }
+
+    public var answer: Answer { .visibility(privacy, remnant: remnant) }
+}
+
+/// Reads the user's visibility.
+public struct VisibilityRequest: OwnRequest {
+    public typealias Answer = VisibilityAnswer
+
+    public init() {}
+}
+
+extension Visibility.Change: OwnRequest {
+    public typealias Answer = VisibilityAnswer
+}
+
 /// Ends one session of the user; nil ends all of them.
 public struct LogoutRequest: OwnRequest {
     public typealias Answer = DoneAnswer

@@ -145,7 +145,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case .unsubscribe, .kick, .setPolicy, .countQuery, .issueTicket, .redeemTicket:
             DoneAnswer(answer) != nil
         case .logout(let session): LogoutRequest(session: session).isAnswered(by: answer)
-        case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
+        case .setVisibility(let change): change.isAnswered(by: answer)
+        case .visibility: VisibilityRequest().isAnswered(by: answer)
         case .subscribe:
             switch answer {
             case .subscribed, .followerLimitReached: true
@@ -154,19 +155,15 @@ public enum OwnerOperation: Hashable, Sendable {
         case .followers: if case .followers = answer { true } else { false }
         case .subscriptions: if case .subscriptions = answer { true } else { false }
         case .records: if case .records = answer { true } else { false }
-        case .friends: if case .listed = answer { true } else { false }
-        case .chain:
-            switch answer {
-            case .chained, .blocked: true
-            default: false
-            }
-        case .friendCall: if case .friendCalled = answer { true } else { false }
+        case .friends(let query): query.isAnswered(by: answer)
+        case .chain(let call): call.isAnswered(by: answer)
+        case .friendCall(let call): call.isAnswered(by: answer)
         case .checkRelations: if case .relationsChecked = answer { true } else { false }
         case .profiles: if case .profiles = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         case .sessions(let users): if case .sessions(let lists) = answer { lists.count == users.count } else { false }
-        case .onlineUsers: if case .onlineUsers = answer { true } else { false }
-        case .replayWebhooks: if case .replayed = answer { true } else { false }
+        case .onlineUsers(let query): query.isAnswered(by: answer)
+        case .replayWebhooks: ReplayAnswer(answer) != nil
         case .exportFacts(let request): request.isAnswered(by: answer)
         case .importFacts(let request):
             if let given = FactImportAnswer(answer) { given.outcomes.count == request.facts.count } else { false }

@@ -6,15 +6,7 @@ import PresenceWire
 /// all nodes remove what they hold about the user until none finds anything. Each step may be repeated. If this node dies, the owner of the
 /// user has the deletion go on (``Effect/resumeDeletion(_:)``), as a repetition of the call does.
 enum DeleteUser: OperatorOperation {
-    /// The receipt.
-    struct Answer: OperationAnswer {
-        let deletion: Deletion
-
-        init?(_ answer: CallAnswer) {
-            guard case .userDeleted(let deletion) = answer else { return nil }
-            self.deletion = deletion
-        }
-    }
+    typealias Answer = Deletion
 
     static let description = OpenAPI.Operation(
         name: "deleteUser",
@@ -47,8 +39,7 @@ enum DeleteUser: OperatorOperation {
         API.Parsed(call: .deleteUser, subject: try fields.user("userID", besides: caller), errors: [])
     }
 
-    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        let deletion = answer.deletion
+    static func write(_ deletion: Deletion, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
             json.member("receiptID", deletion.receiptID)
             json.member("isComplete", deletion.completedAt != nil)
@@ -59,6 +50,13 @@ enum DeleteUser: OperatorOperation {
             if let completedAt = deletion.completedAt { json.member("completedAt", completedAt) }
             json.member("lastTombstoneEndsAt", deletion.endsAt)
         }
+    }
+}
+
+extension Deletion: OperationAnswer {
+    package init?(_ answer: CallAnswer) {
+        guard case .userDeleted(let deletion) = answer else { return nil }
+        self = deletion
     }
 }
 
@@ -104,6 +102,20 @@ extension DeleteUser {
         case .ask(let operation): calls.ask(operation, of: user, for: call, &cluster)
         case .search(let request): calls.askAllNodes(.mentions(request), of: user, for: call, &cluster)
         case .finish(let answer): calls.finish(call, answer, edge, &cluster)
+        }
+    }
+}
+
+extension DeleteUser: RequestDecision {
+    /// Carries out a step of the deletion at the user's owner.
+    static func perform(
+        _ step: DeletionRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<DeletionAnswer> {
+        let deletion = UserDeletion(id: call.id, now: call.now)
+        return switch step {
+        case .find: .asWritten(deletion.found(by: owner))
+        case .begin(let removed, let nodes): .whenStored(deletion.begin(removed, at: nodes, on: &owner, into: &outbox))
+        case .end: .whenStored(deletion.end(on: &owner, into: &outbox))
         }
     }
 }

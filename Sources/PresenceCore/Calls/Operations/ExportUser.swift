@@ -4,6 +4,8 @@ import PresenceWire
 ///
 /// The user's owner has the user's own facts and sessions. All nodes name the users who have a fact about the user.
 enum ExportUser: OperatorOperation {
+    typealias Answer = UserExport
+
     /// The parts of a page that have arrived.
     struct Parts {
         var facts: [[UInt8]] = []
@@ -14,16 +16,6 @@ enum ExportUser: OperatorOperation {
         var mentionsEnd: Slot?
         /// The times that all nodes were asked for mentions.
         var roundsCount = 0
-    }
-
-    /// A page.
-    struct Answer: OperationAnswer {
-        let page: UserExport
-
-        init?(_ answer: CallAnswer) {
-            guard case .userExported(let page) = answer else { return nil }
-            self.page = page
-        }
     }
 
     static let description = OpenAPI.Operation(
@@ -73,8 +65,7 @@ enum ExportUser: OperatorOperation {
         return API.Parsed(call: .exportUser(after: position), subject: user, errors: [])
     }
 
-    static func write(_ answer: Answer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
-        let page = answer.page
+    static func write(_ page: UserExport, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
         json.object { json in
             json.member("userID", parsed.subject.id)
             if let sessions = page.sessions { json.array("sessions", sessions) { $0.session($1) } }
@@ -87,6 +78,24 @@ enum ExportUser: OperatorOperation {
             }
             if let end = page.end { json.member("cursor", end.text) }
         }
+    }
+}
+
+extension UserExport: OperationAnswer {
+    package init?(_ answer: CallAnswer) {
+        guard case .userExported(let page) = answer else { return nil }
+        self = page
+    }
+}
+
+extension ExportUser: OwnerReading {
+    typealias Request = FactExportRequest
+
+    /// Reads a page of the user's own facts.
+    static func read(
+        _ request: FactExportRequest, of call: OwnerRequest, at owner: borrowing Owner
+    ) -> OwnerReply<FactExportAnswer> {
+        .asWritten(FactExport(id: call.id, request: request).page(of: owner))
     }
 }
 

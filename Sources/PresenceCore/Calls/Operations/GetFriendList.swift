@@ -1,19 +1,9 @@
 import PresenceWire
 
 /// `getFriendList`: returns the caller's friends, or what has changed since a sequence (P9, P10).
-enum GetFriendList: ChainOperation {
-    /// A page of the list, or its changes, as a JSON object.
-    struct Answer: PlainAnswer {
-        let json: [UInt8]
-
-        init?(_ answer: CallAnswer) {
-            guard case .listed(let json) = answer else { return nil }
-            self.json = json
-        }
-
-        func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
-    }
-
+enum GetFriendList: ChainOperation, OwnerDecision, OwnerReading {
+    typealias Request = FriendQuery
+    typealias Answer = ListedFriends
     static let description = OpenAPI.Operation(
         name: "getFriendList", summary: "Returns the caller's friends by pages, or the changes since a sequence.",
         request: Schema.object([
@@ -53,17 +43,23 @@ enum GetFriendList: ChainOperation {
     }
 }
 
-extension OwnerRequest {
-    /// The friend list as JSON.
+extension ListedFriends: PlainAnswer {
+    func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
+}
+
+extension GetFriendList {
+    /// Reads the friend list. The calling node adds the profiles of the friends.
     ///
     /// - Returns: a refusal if the page before is from a list that this node does not know yet, because it was cut off.
-    func friends(_ query: FriendQuery, of owner: borrowing Owner) -> Answer {
-        let list = list(.friend, of: owner)
-        if let cursor = query.cursor, list.version < cursor.version { return .refused(.unavailable) }
-        return .listed(json(of: list, query, of: owner))
+    static func read(_ query: FriendQuery, of call: OwnerRequest, at owner: borrowing Owner) -> OwnerReply<ListedFriends> {
+        let list = call.list(.friend, of: owner)
+        if let cursor = query.cursor, list.version < cursor.version { return .refusedAsWritten(.unavailable) }
+        return .asWritten(ListedFriends(json: call.json(of: list, query, of: owner)))
     }
+}
 
-    private func json(of list: RowList, _ query: FriendQuery, of owner: borrowing Owner) -> [UInt8] {
+extension OwnerRequest {
+    fileprivate func json(of list: RowList, _ query: FriendQuery, of owner: borrowing Owner) -> [UInt8] {
         let groups = friendGroups(of: owner)
         if let since = query.since, query.cursor == nil, case .rows(let changed) = list.changes(since: since, at: now.wall),
             changed.count <= (query.withProfile ? FriendQuery.limitMax : FriendQuery.changesMax)

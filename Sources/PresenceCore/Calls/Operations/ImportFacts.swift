@@ -2,16 +2,7 @@ import PresenceWire
 
 /// `importFacts`: takes facts of one user that an export has written. The user's owner decides about each.
 enum ImportFacts: OperatorOperation {
-    /// The outcome of each fact.
-    struct Answer: OperationAnswer {
-        let outcomes: [FactImportAnswer.Outcome]
-
-        init?(_ answer: CallAnswer) {
-            guard let given = FactImportAnswer(answer) else { return nil }
-            outcomes = given.outcomes
-        }
-    }
-
+    typealias Answer = FactImportAnswer
     static let description = OpenAPI.Operation(
         name: "importFacts",
         summary:
@@ -86,5 +77,16 @@ enum ImportFacts: OperatorOperation {
                 }
             }
         }
+    }
+}
+
+extension FactImportAnswer: OperationAnswer {}
+
+extension ImportFacts: RequestDecision {
+    /// Takes the facts into the user's lists.
+    static func perform(
+        _ request: FactImportRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<FactImportAnswer> {
+        .whenStored(FactImportAnswer(FactImport.perform(request, of: call.id, on: &owner, in: &outbox[at: call.now])))
     }
 }

@@ -2,6 +2,7 @@ import PresenceWire
 
 /// `logout`: ends one session of the user, or all sessions.
 enum Logout: OwnerDecision {
+    typealias Answer = DoneAnswer
     static let description = OpenAPI.Operation(
         name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
         request: Schema.object([

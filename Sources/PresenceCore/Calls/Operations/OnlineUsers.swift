@@ -2,20 +2,10 @@ import PresenceWire
 
 /// `onlineUsers`: returns a page of the ONLINE users of an app, and their number.
 enum OnlineUsers: OperatorOperation {
+    typealias Answer = OnlineUsersAnswer
     /// Most users of a page.
     static let limitMax: Int64 = 1_000
     private static let limitStandard: Int64 = 100
-
-    /// A page of users, and the number of all.
-    struct Answer: OperationAnswer {
-        let users: [OnlineUser]
-        let total: Int
-
-        init?(_ answer: CallAnswer) {
-            guard case .onlineUsers(let users, let total) = answer else { return nil }
-            (self.users, self.total) = (users, total)
-        }
-    }
 
     static let description = OpenAPI.Operation(
         name: "onlineUsers", summary: "Returns a page of the app's ONLINE users, in an order that does not change, and their number.",
@@ -64,6 +54,8 @@ extension JSONWriter {
     }
 }
 
+extension OnlineUsersAnswer: OperationAnswer {}
+
 extension OnlineUsers {
     /// Takes the users of one node. After those of all nodes, the page has the first of them.
     static func take(
@@ -74,7 +66,8 @@ extension OnlineUsers {
         calls.waiting[call]?.answered.onlineTotal += Int(clamping: min(total, 1 << 40))
         guard let pending = calls.waiting[call], pending.openCount == 0, case .onlineUsers(let query) = pending.call else { return }
         let sorted = pending.answered.onlineUsers.sorted { OnlineUser.isBefore($0.user, $1.user) }
-        calls.finish(call, .onlineUsers(Array(sorted.prefix(query.limit)), total: pending.answered.onlineTotal), edge, &cluster)
+        let page = PresenceWire.Answer.onlineUsers(Array(sorted.prefix(query.limit)), total: UInt64(pending.answered.onlineTotal))
+        calls.finish(call, .owner(page), edge, &cluster)
     }
 
     /// Slots that are searched at a time.

@@ -34,6 +34,14 @@ extension ChainOperation {
     static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
 }
 
+extension Call {
+    /// Decides about other users in the relationship chain.
+    public static func chain(_ call: ChainCall) -> Call { .owner(.chain(call)) }
+
+    /// Reads or changes the caller's own profile and lists of the relationship chain.
+    public static func friendCall(_ call: FriendCall) -> Call { .owner(.friendCall(call)) }
+}
+
 /// An operation that changes the relationship chain, and whose repetition can be told apart.
 protocol ChainChange: ChainOperation {}
 
@@ -60,27 +68,10 @@ extension DoneAnswer: PlainAnswer {
 
 extension RecordAnswer: OperationAnswer {}
 
-/// The results of a call of the relationship chain, and after a block how long a dead member may show the blocker to the blocked users.
-struct ChainAnswer: PlainAnswer {
-    let outcomes: [ChainOutcome]
-    let remnant: Remnant
-
-    init?(_ answer: CallAnswer) {
-        switch answer {
-        case .chained(let outcomes): (self.outcomes, remnant) = (outcomes, .none)
-        case .blocked(let outcomes, let remnant): (self.outcomes, self.remnant) = (outcomes, remnant)
-        default: return nil
-        }
-    }
-
+extension ChainAnswer: PlainAnswer {
     func write(_ errors: [UserError], into json: inout JSONWriter) { json.chainOutcomes(outcomes, errors, remnant) }
 }
 
 extension FriendCallResult: PlainAnswer {
-    package init?(_ answer: CallAnswer) {
-        guard case .friendCalled(let result) = answer else { return nil }
-        self = result
-    }
-
     func write(_ errors: [UserError], into json: inout JSONWriter) { json.value(self.json) }
 }

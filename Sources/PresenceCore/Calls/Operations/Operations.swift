@@ -106,12 +106,8 @@ public enum Call: Equatable, Sendable {
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
-    /// Decides about other users in the relationship chain.
-    case chain(ChainCall)
     /// Reads the caller's friend list.
     case getFriendList(FriendQuery)
-    /// Reads or changes the caller's own profile and lists of the relationship chain.
-    case friendCall(FriendCall)
     /// Reads which of these users are in a list of the caller; two-way, also which of them have the caller in theirs.
     case checkRelations([UserID], RelationCheck.List, isTwoWay: Bool)
     /// Reads the profiles of users (P3).
@@ -161,9 +157,7 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .owner(let operation): operation.needsUser
-        case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .chain, .getFriendList, .friendCall,
-            .checkRelations:
-            true
+        case .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .getFriendList, .checkRelations: true
         case .getUserStatus, .explain, .clusterLoad, .importUsers, .setAppPolicy, .getUsersProfile, .querySessions, .onlineUsers,
             .replayWebhooks, .exportUser, .deleteUser:
             false
@@ -191,7 +185,11 @@ extension Calls {
         _ cluster: inout Cluster, at now: Now
     ) {
         switch call {
-        case .owner(let operation): ask(operation, of: caller, for: index, &cluster)
+        case .owner(let operation):
+            switch operation {
+            case .chain, .friendCall: askAfterCheck(operation, of: caller, for: index, edge, owner, &cluster, at: now)
+            default: ask(operation, of: caller, for: index, &cluster)
+            }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
             let operation = OwnerOperation.publishEvent(
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
@@ -205,8 +203,6 @@ extension Calls {
         case .unsubscribeUserStatus(let targets, let type):
             let operation = OwnerOperation.unsubscribe(targets, subscribeType: type, session: waiting.originSession(of: index))
             askAfterCheck(operation, of: caller, for: index, edge, owner, &cluster, at: now)
-        case .chain(let call): askAfterCheck(.chain(call), of: caller, for: index, edge, owner, &cluster, at: now)
-        case .friendCall(let call): askAfterCheck(.friendCall(call), of: caller, for: index, edge, owner, &cluster, at: now)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .checkRelations(let users, let list, _): checkRelations(users, in: list, of: caller, for: index, edge, &cluster)
         case .getUsersProfile(let users): ProfileGathering.begin(users, by: caller, index, &self, edge, &cluster)
@@ -249,7 +245,7 @@ extension OwnerRequest {
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             let event = PublishedEvent(
                 value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
-            publish(event, seconds, on: &owner, into: &outbox)
+            PublishEvent.decide(PublishRequest(event: event, seconds: seconds), of: self, on: &owner, into: &outbox)
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
             let asked = FollowCall.Asked(targets: targets, seconds: seconds, type: type)
             switch followCall(by: session).subscribe(asked, isCounted: isCounted, on: &owner, into: &outbox) {
@@ -263,36 +259,22 @@ extension OwnerRequest {
         case .subscriptions(let only, let offset, let limit, let type):
             let page = GetSubscribedUserStatus.subscriptions(of: id, at: owner, only: only, offset: offset, limit: limit, type: type)
             answerAsWritten(page, into: &outbox)
-        case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
-        case .visibility: answerAsWritten(.visibility(visibility(of: owner)), into: &outbox)
+        case .setVisibility(let change): SetVisibility.decide(change, of: self, on: &owner, into: &outbox)
+        case .visibility: GetVisibility.decide(VisibilityRequest(), of: self, on: &owner, into: &outbox)
         case .register: answerWhenStored(.record(UserCall(id: id, now: now).register(at: &owner, into: &outbox)), into: &outbox)
-        case .friends(let query): answerAsWritten(friends(query, of: owner), into: &outbox)
-        case .friendCall(let call): perform(call, on: &owner, into: &outbox)
+        case .friends(let query): GetFriendList.decide(query, of: self, on: &owner, into: &outbox)
+        case .friendCall(let call): OwnLists.decide(call, of: self, on: &owner, into: &outbox)
         case .checkRelations(let check): answerAsWritten(.relationsChecked(found(check, of: owner)), into: &outbox)
         case .profiles(let users): answerAsWritten(.profiles(profiles(of: users, at: owner)), of: users, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .exportFacts(let request):
-            let page = FactExport(id: id, request: request).page(of: owner)
-            answerAsWritten(page.answer, into: &outbox)
-        case .importFacts(let request):
-            let outcomes = FactImport.perform(request, of: id, on: &owner, in: &outbox[at: now])
-            answerWhenStored(FactImportAnswer(outcomes).answer, into: &outbox)
-        case .deleteUser(let step): answerDeletion(step, on: &owner, into: &outbox)
+        case .exportFacts(let request): ExportUser.decide(request, of: self, on: &owner, into: &outbox)
+        case .importFacts(let request): ImportFacts.decide(request, of: self, on: &owner, into: &outbox)
+        case .deleteUser(let step): DeleteUser.decide(step, of: self, on: &owner, into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain, .issueTicket, .redeemTicket, .onlineUsers, .sessions,
             .replayWebhooks, .renew, .mentions:
             return false
         }
         return true
-    }
-
-    private func answerDeletion(_ step: DeletionRequest, on owner: inout Owner, into outbox: inout Outbox) {
-        let deletion = UserDeletion(id: id, now: now)
-        switch step {
-        case .find: answerAsWritten(deletion.found(by: owner).answer, into: &outbox)
-        case .begin(let removed, let nodes):
-            answerWhenStored(deletion.begin(removed, at: nodes, on: &owner, into: &outbox).answer, into: &outbox)
-        case .end: answerWhenStored(deletion.end(on: &owner, into: &outbox).answer, into: &outbox)
-        }
     }
 
     private func followCall(by session: OriginSession) -> FollowCall { FollowCall(request: request, session: session, now: now) }

@@ -34,7 +34,7 @@ extension OwnerRequest {
         }
         let existing = groups.groups.map(\.id) + ids
         let outcomes = users.map { other in
-            let code = join(other, ids, existing: existing, ifNoFriend: .noFriendOfNewGroup, on: &owner, &changes, into: &outbox)
+            let code = join(other, ids, existing: existing, ifNoFriend: .noFriendOfNewGroup, of: owner, &changes, into: &outbox)
             // A friend of a new group is in none of the groups, unless an earlier attempt has added it.
             return ChainOutcome(user: other, code: code == .alreadyInGroup ? .done : code)
         }
@@ -77,7 +77,7 @@ extension OwnerRequest {
         var changes: [ChainRules.Change] = []
         let outcomes = users.map { other in
             let code = join(
-                other, [group.id], existing: groups.groups.map(\.id), ifNoFriend: .noFriendOfGroup, on: &owner, &changes, into: &outbox)
+                other, [group.id], existing: groups.groups.map(\.id), ifNoFriend: .noFriendOfGroup, of: owner, &changes, into: &outbox)
             return ChainOutcome(user: other, code: code)
         }
         write(changes, on: &owner, into: &outbox)
@@ -88,7 +88,7 @@ extension OwnerRequest {
     ///
     /// - Parameter existing: the numbers of all groups. The friend loses those of deleted groups.
     private func join(
-        _ other: UserID, _ ids: [FriendGroupID], existing: [FriendGroupID], ifNoFriend code: ChainCode, on owner: inout Owner,
+        _ other: UserID, _ ids: [FriendGroupID], existing: [FriendGroupID], ifNoFriend code: ChainCode, of owner: borrowing Owner,
         _ changes: inout [ChainRules.Change], into outbox: inout Outbox
     ) -> ChainCode {
         let key = String(other.id)
@@ -132,13 +132,13 @@ extension OwnerRequest {
     /// The answer with the JSON of groups and their friends; nil names all groups. A name without a group is left out.
     ///
     /// An answer between two nodes has a limit. Beyond it the call must name fewer groups.
-    func groups(_ names: [String]?, of owner: borrowing Owner) -> Answer {
+    func groups(_ names: [String]?, of owner: borrowing Owner) -> OwnerReply<FriendCallResult> {
         let groups = friendGroups(of: owner)
         let chosen = groups.groups.filter { group in names.map { $0.contains { $0.utf8.elementsEqual(group.name.utf8) } } ?? true }
         let members = groups.members(of: chosen, in: list(.friend, of: owner), of: id)
         let json = FriendGroups.json(chosen, members, sequence: list(.friendGroup, of: owner).sequence)
-        guard json.count <= FriendCallResult.jsonBytesMax else { return .refused(.tooManyGroups) }
-        return .friendCalled(FriendCallResult(json: json))
+        guard json.count <= FriendCallResult.jsonBytesMax else { return .refusedAsWritten(.tooManyGroups) }
+        return .asWritten(FriendCallResult(json: json))
     }
 }
 

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `publishEvent`: publishes a numeric status that the app defines (N10).
-enum PublishEvent: ClientOperation {
+enum PublishEvent: OwnerDecision {
     static let description = OpenAPI.Operation(
         name: "publishEvent", summary: "Publishes an event: a numeric status that the app defines.",
         request: Schema.object([
@@ -51,22 +51,34 @@ enum PublishEvent: ClientOperation {
     }
 }
 
-extension OwnerRequest {
+/// Publishes an event that ends after some seconds.
+struct PublishRequest: OwnRequest {
+    typealias Answer = RecordAnswer
+
+    /// The event, whose ID and end the owner sets.
+    let event: PublishedEvent
+    let seconds: Int64
+}
+
+extension PublishEvent {
     /// Publishes an event. A repeated call publishes once.
-    func publish(_ event: PublishedEvent, _ seconds: Int64, on owner: inout Owner, into outbox: inout Outbox) {
-        _ = owner.accepts(request.begunAt, at: now)
-        let user = owner.index(of: id)
-        if isPublished(event, in: owner.users[user].record) {
+    static func perform(
+        _ request: PublishRequest, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<RecordAnswer> {
+        _ = owner.accepts(call.request.begunAt, at: call.now)
+        let user = owner.index(of: call.id)
+        if isPublished(request.event, by: call, in: owner.users[user].record) {
             outbox.rows.append(Row(owner.users[user].record))
         } else {
-            owner.refresh(user, StatusChange(events: .publish(event, seconds: seconds)), in: &outbox[at: now])
+            let change = StatusChange(events: .publish(request.event, seconds: request.seconds))
+            owner.refresh(user, change, in: &outbox[at: call.now])
         }
-        answerWhenStored(.record(owner.record(of: id)), into: &outbox)
+        return .whenStored(RecordAnswer(record: owner.record(of: call.id)))
     }
 
     /// Whether an earlier attempt of this call has published the event.
-    private func isPublished(_ event: PublishedEvent, in record: Record) -> Bool {
-        guard request.isRepeated, let done = record.events.newest else { return false }
-        return done.id > request.begunAt && done.value == event.value && done.ext == event.ext
+    private static func isPublished(_ event: PublishedEvent, by call: OwnerRequest, in record: Record) -> Bool {
+        guard call.request.isRepeated, let done = record.events.newest else { return false }
+        return done.id > call.request.begunAt && done.value == event.value && done.ext == event.ext
     }
 }

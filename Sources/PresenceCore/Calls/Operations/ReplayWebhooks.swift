@@ -2,17 +2,7 @@ import PresenceWire
 
 /// `replayWebhooks`: delivers the kept webhook events of an app since a time once more.
 enum ReplayWebhooks: OperatorOperation {
-    /// The number of events, and whether all nodes have kept what they were asked for.
-    struct Answer: OperationAnswer {
-        let eventsCount: Int
-        let isComplete: Bool
-
-        init?(_ answer: CallAnswer) {
-            guard case .replayed(let eventsCount, let isComplete) = answer else { return nil }
-            (self.eventsCount, self.isComplete) = (eventsCount, isComplete)
-        }
-    }
-
+    typealias Answer = ReplayAnswer
     static let description = OpenAPI.Operation(
         name: "replayWebhooks",
         summary: "Delivers webhook events of the app that were delivered since a time, and are still kept, once more.",
@@ -50,9 +40,11 @@ enum ReplayWebhooks: OperatorOperation {
         if !isComplete { calls.waiting[call]?.answered.replayed.isComplete = false }
         guard let pending = calls.waiting[call], pending.openCount == 0 else { return }
         let (eventsCount, isComplete) = pending.answered.replayed
-        calls.finish(call, .replayed(eventsCount: eventsCount, isComplete: isComplete), edge, &cluster)
+        calls.finish(call, .owner(.replayed(eventsCount: UInt64(eventsCount), isComplete: isComplete)), edge, &cluster)
     }
 }
+
+extension ReplayAnswer: OperationAnswer {}
 
 extension Webhooks {
     /// Replays the events of the users that this node owns. The answer waits until the rows are on two disks.

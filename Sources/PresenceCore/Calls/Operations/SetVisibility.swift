@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// `setVisibility`: sets the viewers who may see the caller's status.
-enum SetVisibility: ClientOperation {
+enum SetVisibility: OwnerDecision {
     typealias Answer = VisibilityAnswer
     static let description = OpenAPI.Operation(
         name: "setVisibility", summary: "Sets who may see the caller's status; absent fields keep their value.",
@@ -40,7 +40,8 @@ enum SetVisibility: ClientOperation {
 }
 
 /// `getVisibility`: returns the viewers who may see the caller's status.
-enum GetVisibility: ClientOperation {
+enum GetVisibility: OwnerDecision, OwnerReading {
+    typealias Request = VisibilityRequest
     typealias Answer = VisibilityAnswer
     static let description = OpenAPI.Operation(
         name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([Schema.asUser]),
@@ -52,17 +53,9 @@ enum GetVisibility: ClientOperation {
     }
 }
 
-/// The viewers who may see the caller, and how long others still may.
-struct VisibilityAnswer: PlainAnswer {
-    let visibility: Visibility
-    let remnant: Remnant
-
-    init?(_ answer: CallAnswer) {
-        guard case .visibility(let visibility, let remnant) = answer else { return nil }
-        (self.visibility, self.remnant) = (visibility, remnant)
-    }
-
+extension VisibilityAnswer: PlainAnswer {
     func write(_ errors: [UserError], into json: inout JSONWriter) {
+        let visibility = privacy.visibility
         json.object { json in
             json.member("visibility", visibility.mode.rawValue)
             json.array("userIDs", visibility.listed) { $0.string($1.id) }
@@ -100,23 +93,40 @@ extension Schema {
             "Until then a node that is cut off may show hidden fields; null: as long as it is cut off. Present if a member is dead."))
 }
 
-extension OwnerRequest {
-    /// Changes the visibility, and answers with the new one.
-    func setVisibility(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) {
-        guard apply(change, on: &owner, into: &outbox) else { return answer(.refused(.unavailable), into: &outbox) }
-        answerWhenStored(.visibility(visibility(of: owner)), into: &outbox)
+extension GetVisibility {
+    /// Reads the visibility.
+    static func read(
+        _ request: VisibilityRequest, of call: OwnerRequest, at owner: borrowing Owner
+    ) -> OwnerReply<VisibilityAnswer> {
+        .asWritten(VisibilityAnswer(of: call.id, at: owner))
     }
+}
 
-    /// Returns the user's visibility, without the friends, whom no answer names.
-    func visibility(of owner: borrowing Owner) -> Privacy { owner.record(of: id).privacy?.withFriends(nil) ?? Privacy() }
+extension VisibilityAnswer {
+    fileprivate init(of id: UserID, at owner: borrowing Owner) {
+        self.init(privacy: owner.record(of: id).privacy?.withFriends(nil) ?? Privacy())
+    }
+}
+
+extension SetVisibility {
+    /// Changes the visibility, and answers with the new one.
+    static func perform(
+        _ change: Visibility.Change, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> OwnerReply<VisibilityAnswer> {
+        guard apply(change, of: call, on: &owner, into: &outbox) else { return .refused(.unavailable) }
+        return .whenStored(VisibilityAnswer(of: call.id, at: owner))
+    }
 
     /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
     ///
     /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
     ///   for a call from a clock that is far ahead. The caller tries again.
-    private func apply(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) -> Bool {
+    private static func apply(
+        _ change: Visibility.Change, of call: OwnerRequest, on owner: inout Owner, into outbox: inout Outbox
+    ) -> Bool {
+        let (request, now) = (call.request, call.now)
         guard owner.accepts(request.begunAt, at: now) else { return false }
-        let user = owner.index(of: id)
+        let user = owner.index(of: call.id)
         let privacy = owner.users[user].record.privacy ?? Privacy()
         let new = ChainVisibility(user: user).changed(privacy.visibility, by: change, of: owner)
         // An unchanged visibility gets a new date, so that an older call that another side of a split stored does not undo it.
@@ -127,8 +137,8 @@ extension OwnerRequest {
             owner.refresh(user, change, in: &outbox[at: now])
         } else {
             let record = owner.users[user].record
-            writeAgain(user, of: owner, into: &outbox)
-            if record.version > .zero, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: id)) }
+            call.writeAgain(user, of: owner, into: &outbox)
+            if record.version > .zero, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: call.id)) }
         }
         outbox.needsBarrier = true
         return true

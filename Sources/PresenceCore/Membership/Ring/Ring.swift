@@ -66,11 +66,6 @@ public struct Ring: Sendable {
         rank < replicasCount ? Int(replicas[Int(slot) * replicasCount + rank]) : nil
     }
 
-    /// Whether this member, an index into ``members``, is a replica of the slot.
-    public func isReplica(_ member: Int, of slot: Slot) -> Bool {
-        (0..<replicasCount).contains { replicas[Int(slot) * replicasCount + $0] == member }
-    }
-
     /// The slots that this member, an index into ``members``, owns; all slots without members.
     func isOwned(by member: Int?) -> SlotSet {
         guard !members.isEmpty else { return .all }

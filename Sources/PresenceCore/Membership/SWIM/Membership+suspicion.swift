@@ -21,7 +21,7 @@ extension Membership {
             update.state = .suspect
             update.suspecter = own.id
             adopt(update, at: memberIndex, now)
-        case .suspect: confirm(memberIndex, by: own.id, at: now)
+        case .suspect: confirm(memberIndex, by: own.id)
         default: break
         }
     }
@@ -39,7 +39,7 @@ extension Membership {
     }
 
     /// Records that another node suspects the member independently.
-    mutating func confirm(_ memberIndex: Int, by suspecter: NodeID, at now: Now) {
+    mutating func confirm(_ memberIndex: Int, by suspecter: NodeID) {
         guard let index = suspicions.firstIndex(where: { $0.memberIndex == memberIndex }),
             suspicions[index].suspecters.count <= suspicions[index].confirmationsMax, !suspicions[index].suspecters.contains(suspecter),
             suspicions[index].confirmationsMax > 0

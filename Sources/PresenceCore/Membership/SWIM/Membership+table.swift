@@ -11,16 +11,6 @@ extension Membership {
     /// Whether this node will end.
     public var isLeaving: Bool { table[Self.ownIndex].role == .leaving }
 
-    /// The updates of all known members, this node and the dead included, by ID.
-    public var members: [MembershipUpdate] {
-        table.indices.filter { table[$0].state != nil }.map(update).sorted { $0.member.id < $1.member.id }
-    }
-
-    /// The members of the ring: alive or suspect and serving, this node included, by ID.
-    public var ringMembers: [Peer] {
-        table.filter { $0.state?.isLive == true && $0.role == .serving }.map(\.peer).sorted { $0.id < $1.id }
-    }
-
     /// The newest update about a member; nil if it is unknown, or known only by address.
     public func update(about id: NodeID) -> MembershipUpdate? {
         guard let memberIndex = memberIndices[id], table[memberIndex].state != nil else { return nil }

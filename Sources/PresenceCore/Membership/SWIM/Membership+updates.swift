@@ -36,7 +36,7 @@ extension Membership {
             return .news
         }
         if known.isNewer(than: update) { return .stale }
-        if update.state == .suspect, let suspecter = update.suspecter { confirm(memberIndex, by: suspecter, at: now) }
+        if update.state == .suspect, let suspecter = update.suspecter { confirm(memberIndex, by: suspecter) }
         return .nothing
     }
 

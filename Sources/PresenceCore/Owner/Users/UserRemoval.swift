@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Removes users who have been away for long and keep nothing of value (`users.forgetAfter`; <doc:BlankRecords>).
+/// Finds and removes users who have been away for long and keep nothing of value (`users.forgetAfter`; <doc:BlankRecords>).
 ///
 /// The owner writes a blank record, which is the tombstone of the user: like any newer record it replaces those of other nodes. All
 /// replicas remove it ``CoreSettings/blankHorizon`` after its version, by the wall clock. A blank record equals that of an unknown user, so

@@ -164,7 +164,7 @@ struct Webhooks {
         receiver.follow(policy.webhook.url, at: now.instant)
         guard now.instant >= receiver.retryAt else { return }
         for queue in receiver.queues.indices {
-            if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], of: app, &owner, &cluster, at: now) }
+            if receiver.queues[queue].delivery == nil { fill(&receiver.queues[queue], &owner, cluster, at: now) }
         }
         // With an open circuit one queue tries: the first with a delivery.
         for queue in receiver.queues.indices {
@@ -183,7 +183,7 @@ struct Webhooks {
     }
 
     /// Builds the next delivery of a queue from the users that wait.
-    private mutating func fill(_ queue: inout DeliveryQueue, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func fill(_ queue: inout DeliveryQueue, _ owner: inout Owner, _ cluster: borrowing Cluster, at now: Now) {
         guard queue.mayBegin(at: now.instant) else { return }
         var users: [(user: UserID, versions: [Version])] = []
         var json = JSONWriter(reserving: 4_096)

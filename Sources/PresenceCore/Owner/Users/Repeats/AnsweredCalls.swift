@@ -19,7 +19,7 @@ struct AnsweredCalls {
     let now: Now
 
     /// The request to perform; nil if the call has been answered before, so that this has answered the request.
-    func toPerform(_ owner: inout Owner, _ cluster: inout Cluster) -> Request? {
+    func toPerform(_ owner: borrowing Owner, _ cluster: inout Cluster) -> Request? {
         guard let key = request.key, let user = owner.index(ofKnown: request.user),
             let held = owner.users[user].list(.answeredCall).entry(for: key.text), held.version.milliseconds + Self.keptFor > now.wall,
             let known: AnsweredCall = held.fact(of: request.user)
@@ -97,13 +97,7 @@ struct AnsweredCalls {
 extension Answer {
     /// The answer with the results for users of the call whom the app does not know.
     fileprivate func adding(_ unknown: [UserID]) -> Answer {
-        guard !unknown.isEmpty else { return self }
-        let outcomes = unknown.map { ChainOutcome(user: $0, code: .noSuchUser) }
-        return switch self {
-        case .chained(let known): .chained(known + outcomes)
-        case .friendCalled(let result): .friendCalled(result.adding(outcomes))
-        default: self
-        }
+        unknown.isEmpty ? self : adding(unknown.map { ChainOutcome(user: $0, code: .noSuchUser) })
     }
 }
 
