@@ -14,7 +14,7 @@ import Testing
     static let propertiesMax = 20
     static let booleansMax = 3
 
-    static let linesExceptions = ["PresenceCore.Membership": 671]
+    static let linesExceptions = ["PresenceCore.Membership": 665]
     static let propertiesExceptions = [
         "HTTP2.HTTP2Session": 30,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
