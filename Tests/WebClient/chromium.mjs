@@ -89,7 +89,7 @@ export class Chromium {
   send(method, params = {}, sessionId = undefined) {
     const id = ++this.#callsCount;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`${method}: no answer. ${this.log}`)), 30_000);
+      const timer = setTimeout(() => reject(new Error(`${method}: no answer to ${params.expression ?? ""}. ${this.log}`)), 30_000);
       this.#calls.set(id, { method, resolve, reject, timer });
       this.#process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
     });
