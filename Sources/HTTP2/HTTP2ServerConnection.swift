@@ -58,7 +58,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
         // The reads of one turn share its time.
-        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt, until: server.turnEnd(at: lastReceivedAt)) }
+        if flushTurn != .afterRead { requests.begin(at: lastReceivedAt, for: server.limits.turnTime) }
         flushTurn = .afterRead
         isSlim = false
         guard heldBack == nil else { return holdBackToo(bytes) }
@@ -192,7 +192,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes, loopHasTime: server.mayWork(at:)) {
+            if requests.isEmpty, mayBegin, requests.takeOne(waitingBytes: session.waitingBytes) {
                 _ = request(slot)
             } else {
                 requests.hold(session.id(of: slot))

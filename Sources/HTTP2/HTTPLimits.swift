@@ -32,10 +32,7 @@ public struct HTTPLimits: Sendable, Equatable {
     /// A connection with more is ended (CVE-2023-44487, CVE-2025-8671). A new initial window counts as a reset for each two open streams,
     /// because it changes the window of each stream.
     public var resetsMax = 2_000
-    /// The time that requests may take in a turn of the event loop. Default 1 ms, a hundred ordinary requests.
-    ///
-    /// It begins when one connection has begun several requests in that turn. Then it is that of all connections. After it each connection
-    /// begins one more request at most.
+    /// The time that the requests of one HTTP/2 connection may take in a turn of the event loop. Default 1 ms, a hundred ordinary requests.
     public var turnTime = TimeAmount.milliseconds(1)
     /// The most frames in nghttp2's queue, beyond four for each of ``streamsMax``. Default 1,000.
     ///

@@ -120,19 +120,14 @@ public final class HTTPLoop {
         boundHeldBytes()
     }
 
-    /// Whether there is time left in this turn to process received bytes: ``HTTPLimits/turnTime`` for all connections, or half a
-    /// millisecond for those that continue.
-    ///
-    /// The time begins with the first call, because most turns are short and need none.
+    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections, or half of it for those that
+    /// continue.
     func mayWork(at now: NIODeadline) -> Bool {
         if let end = times.turnEnd { return now < end }
-        times.turnEnd = now + limits.turnTime
+        times.turnEnd = now + .milliseconds(1)
         eventLoop.assumeIsolated().execute { self.times.turnEnd = nil }
         return true
     }
-
-    /// The end of a turn of one connection that begins now: it is over when that of all connections is (``mayWork(at:)``).
-    func turnEnd(at now: NIODeadline) -> NIODeadline { min(now + limits.turnTime, times.turnEnd ?? .distantFuture) }
 
     /// The cost (``DecodedHeads/cost``) of the header lists that a connection with many requests may decode in one turn: some 0.3 ms.
     static let decodedBytesPerTurn = 512 << 10

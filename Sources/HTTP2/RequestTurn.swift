@@ -3,11 +3,11 @@ import NIOCore
 /// The requests of an HTTP/2 connection that wait, and the time that the others may take in a turn of the event loop.
 ///
 /// A read can hold a thousand requests, and a request can ask for an answer of a megabyte. Requests that come behind the time of their
-/// connection, or of the loop's turn, wait until the other connections have had their turn: see ``HTTPLoop/continueLater(_:)``.
+/// connection wait until the other connections have had their turn: see ``HTTPLoop/continueLater(_:)``.
 struct RequestTurn {
     private static let listedTime = TimeAmount.microseconds(250)
     /// The requests that begin between two looks at the clock. A look costs a five-hundredth of an ordinary request.
-    private static let requestsPerLookMax: UInt8 = 8
+    private static let requestsPerLook: UInt8 = 8
     /// With so many bytes of answers waiting, each request is followed by a look at the clock.
     private static let largeBytes = 64 << 10
     /// The size from which an answer delays the next request of its connection: more than a thousand statuses.
@@ -26,8 +26,6 @@ struct RequestTurn {
     private var place = Place.nowhere
     private var end = NIODeadline.distantPast
     private var begun: UInt8 = 0
-    /// The requests that begin between two looks in this turn: one if its time was over when it began.
-    private var requestsPerLook = Self.requestsPerLookMax
     /// The time before which no further request begins, because of a large answer.
     private(set) var pausedUntil = NIODeadline.distantPast
 
@@ -38,16 +36,15 @@ struct RequestTurn {
     var isWaitingForBytes: Bool { !held.isEmpty && place == .nowhere }
 
     /// Begins a turn, which has time for at least one request.
-    mutating func begin(at now: NIODeadline, until end: NIODeadline) {
-        self.end = end
+    mutating func begin(at now: NIODeadline, for time: TimeAmount) {
+        end = now + time
         begun = 0
-        requestsPerLook = now < end ? Self.requestsPerLookMax : 1
     }
 
     /// Begins the turn for which the connection was listed. Up to sixteen connections share such a turn of the loop.
     mutating func beginListed(at now: NIODeadline) {
         place = .nowhere
-        begin(at: now, until: now + Self.listedTime)
+        begin(at: now, for: Self.listedTime)
     }
 
     /// Counts an answer. The next request begins after as long as a large one takes at ``largeBytesPerSecond``.
@@ -69,15 +66,12 @@ struct RequestTurn {
 
     /// Returns whether the turn has time for a request, which then begins.
     ///
-    /// - Parameters:
-    ///   - waitingBytes: bytes of answers that the connection has not sent.
-    ///   - loopHasTime: whether the turn of the loop has time at an instant (``HTTPLoop/mayWork(at:)``).
-    mutating func takeOne(waitingBytes: Int, loopHasTime: (NIODeadline) -> Bool) -> Bool {
+    /// - Parameter waitingBytes: bytes of answers that the connection has not sent.
+    mutating func takeOne(waitingBytes: Int) -> Bool {
         if isPaused() { return false }
         defer { begun = begun &+ 1 }
-        guard begun > 0, begun % requestsPerLook == 0 || waitingBytes > Self.largeBytes else { return true }
-        let now = NIODeadline.now()
-        return now < end && loopHasTime(now)
+        guard begun > 0, begun % Self.requestsPerLook == 0 || waitingBytes > Self.largeBytes else { return true }
+        return .now() < end
     }
 
     /// Keeps a request behind those that wait.

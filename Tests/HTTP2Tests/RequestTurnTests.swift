@@ -11,42 +11,14 @@ import Testing
     @Test("A turn has time for one request at least, and for no further one after its end")
     func turnEnds() {
         var turn = RequestTurn()
-        func taken(_ count: Int, waitingBytes: Int, loopHasTime: Bool = true) -> [Bool] {
-            (0..<count).map { _ in turn.takeOne(waitingBytes: waitingBytes) { _ in loopHasTime } }
-        }
-        turn.begin(at: .distantPast, until: .distantPast + .milliseconds(1))
+        func taken(_ count: Int, waitingBytes: Int) -> [Bool] { (0..<count).map { _ in turn.takeOne(waitingBytes: waitingBytes) } }
+        turn.begin(at: .distantPast, for: .milliseconds(1))
         // The clock is looked at after eight requests, and after each one while large answers wait.
         #expect(taken(9, waitingBytes: 0) == Array(repeating: true, count: 8) + [false])
-        turn.begin(at: .distantPast, until: .distantPast + .milliseconds(1))
+        turn.begin(at: .distantPast, for: .milliseconds(1))
         #expect(taken(2, waitingBytes: 100_000) == [true, false])
-        turn.begin(at: .now(), until: .now() + .hours(1))
+        turn.begin(at: .now(), for: .hours(1))
         #expect(!taken(100, waitingBytes: 100_000).contains(false))
-        // The other connections have used up the time of the loop's turn, meanwhile or before.
-        turn.begin(at: .now(), until: .now() + .hours(1))
-        #expect(taken(9, waitingBytes: 0, loopHasTime: false) == Array(repeating: true, count: 8) + [false])
-        let now = NIODeadline.now()
-        turn.begin(at: now, until: now)
-        #expect(taken(3, waitingBytes: 0) == [true, false, false])
-        turn.begin(at: now, until: now + .hours(1))
-        #expect(!taken(20, waitingBytes: 0).contains(false))
-    }
-
-    @Test("The connections of a loop share the time of one turn, and the next turn has time again")
-    func sharedTurn() async throws {
-        let server = try await RawServer.start()
-        let start = NIODeadline.now() + .hours(1)
-        for turn in 0..<3 as Range<Int64> {
-            let begin = start + .seconds(turn)
-            let (ends, hasTime) = try await server.onLoop { server in
-                let http = server.http!
-                let first = http.turnEnd(at: begin)
-                let answers = [0, 900, 1_000, 5_000].map { http.mayWork(at: begin + .microseconds($0)) }
-                return ([first, http.turnEnd(at: begin + .microseconds(900)), http.turnEnd(at: begin + .milliseconds(5))], answers)
-            }
-            #expect(ends == Array(repeating: begin + .milliseconds(1), count: 3))
-            #expect(hasTime == [true, true, false, false])
-        }
-        try await server.stop()
     }
 
     @Test("Requests that wait begin in order, some in each turn, and the connection is listed once")
@@ -72,7 +44,7 @@ import Testing
     @Test("A request that waits for the turn of its connection begins before those behind it, and the connection is listed once")
     func postponedRequestStaysFirst() {
         var turn = RequestTurn()
-        turn.begin(at: .now(), until: .now() + .hours(1))
+        turn.begin(at: .now(), for: .hours(1))
         turn.postpone(Self.stream(1))
         turn.hold(Self.stream(2))
         let isListed = turn.list()
@@ -93,13 +65,13 @@ import Testing
     @Test("After a large answer no request begins for as long as four megabytes a second allow")
     func largeAnswerPauses() {
         var turn = RequestTurn()
-        turn.begin(at: .now(), until: .now() + .hours(1))
+        turn.begin(at: .now(), for: .hours(1))
         turn.count(answerBytes: RequestTurn.pacedBytes - 1)
-        let small = turn.takeOne(waitingBytes: 0) { _ in true }
+        let small = turn.takeOne(waitingBytes: 0)
         #expect(small && turn.pausedUntil == .distantPast)
         let before = NIODeadline.now()
         turn.count(answerBytes: 400 << 20)
-        let large = turn.takeOne(waitingBytes: 0) { _ in true }
+        let large = turn.takeOne(waitingBytes: 0)
         #expect(!large && turn.pausedUntil >= before + .seconds(100))
     }
 
